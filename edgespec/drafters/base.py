@@ -1,0 +1,64 @@
+"""What the engine asks of a drafter, and what it gets.
+
+Push form: the engine tells a drafter what became text; the drafter never asks, and does not know how
+its proposals are verified. A new method is one file beside this one that passes laws A to E.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from edgespec.model import Token
+from edgespec.sampling import Distribution, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A guess at the next tokens."""
+
+    tokens: tuple[Token, ...] = ()
+    proposals: tuple[Distribution | None, ...] = ()
+    """For each token the distribution it was drawn from; None where it was the only choice (a point
+    mass). Valid until the drafter's next call."""
+
+
+NOTHING = Draft()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How proposals are to be made in this answer."""
+
+    sampling: Sampling
+    """The target's own. A drafter that draws from the same truncation is accepted more often."""
+    uniform: Callable[[], float]
+    """Draws from [0, 1)."""
+    draw: bool
+    """Draw each token from the draft's distribution, for rejection sampling. If not, propose the
+    most likely one as a point mass."""
+
+
+class Drafter(Protocol):
+    """A way to guess."""
+
+    def begin(self, prompt: Sequence[Token]) -> None:
+        """Start a text. Cheap: work is put off to the first `propose`, which may never come."""
+        ...
+
+    def propose(self, limit: int, policy: Policy) -> Draft:
+        """Guess at most `limit` (1 or more) tokens after all that was told.
+
+        How many, and whether, may depend on the text and on the draft's distributions, never on the
+        values drawn: else the sampled text is biased. Raises `Cancelled`.
+        """
+        ...
+
+    def accept(self, tokens: Sequence[Token]) -> None:
+        """Learn what became text since the last call, the target's own token included."""
+        ...
+
+    def close(self) -> None:
+        """Give back what the drafter holds. It is not used afterwards."""
+        ...

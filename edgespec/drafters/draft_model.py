@@ -1,0 +1,97 @@
+"""A small model of the target's vocabulary drafts token by token (Leviathan et al., Chen et al. 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgespec.drafters.base import NOTHING, Draft, Policy
+from edgespec.errors import RollbackRefusedError
+from edgespec.model import LanguageModel, Logits, Token
+from edgespec.sampling import Distribution, choose, distribution
+
+
+class DraftModelDrafter:
+    """Owns the draft's cache: between calls it holds a prefix of the text, never a refused token."""
+
+    def __init__(self, model: LanguageModel, target_vocab: int) -> None:
+        """`target_vocab` is the number of ids the target knows; no other id is ever proposed."""
+        self._model = model
+        self._vocab = min(target_vocab, model.vocab_size)
+        self._text: list[Token] = []
+        self._foreign = False
+        self._rows: NDArray[np.float32] = np.empty((0, self._vocab), np.float32)
+
+    def begin(self, prompt: Sequence[Token]) -> None:
+        """Keep of the cache what the new text begins with."""
+        self._text = []
+        self._foreign = False
+        self._learn(prompt)
+
+    def accept(self, tokens: Sequence[Token]) -> None:
+        """Keep the drafted tokens that became text, drop the refused ones."""
+        self._learn(tokens)
+
+    def _learn(self, tokens: Sequence[Token]) -> None:
+        cached = self._model.tokens
+        shared = len(self._text)
+        self._text.extend(tokens)
+        # Ids that only the target has (a padded vocabulary) are nothing this model can read.
+        self._foreign = self._foreign or any(t >= self._model.vocab_size for t in tokens)
+        end = min(len(cached), len(self._text))
+        while shared < end and cached[shared] == self._text[shared]:
+            shared += 1
+        if shared < len(cached):
+            self._cut(shared)
+
+    def _cut(self, length: int) -> None:
+        try:
+            self._model.truncate(length)
+        except RollbackRefusedError:
+            self._model.truncate(0)
+
+    def propose(self, limit: int, policy: Policy) -> Draft:
+        """Draft `limit` tokens, fewer or none where this model's own context ends."""
+        # The last token drafted is never fed, so the cache grows by one less than the draft.
+        room = self._model.capacity - len(self._text) + 1
+        limit = min(limit, room)
+        if limit < 1 or self._foreign:
+            return NOTHING
+        if policy.draw and len(self._rows) < limit:
+            self._rows = np.empty((limit, self._vocab), np.float32)
+        tokens: list[Token] = []
+        proposals: list[Distribution | None] = []
+        feed = self._text[len(self._model.tokens) :] or self._refeed()
+        for i in range(limit):
+            logits = self._model.extend(feed, rows=1)[0, : self._vocab]
+            token, proposal = self._next(
+                logits, policy, tokens, self._rows[i] if policy.draw else None
+            )
+            tokens.append(token)
+            proposals.append(proposal)
+            feed = [token]
+        return Draft(tuple(tokens), tuple(proposals))
+
+    def _refeed(self) -> list[Token]:
+        """The last token again, when the cache holds the whole text but no logits to go on from."""
+        self._cut(len(self._text) - 1)
+        return self._text[len(self._model.tokens) :]
+
+    def _next(
+        self, logits: Logits, policy: Policy, drafted: list[Token], out: Logits | None
+    ) -> tuple[Token, Distribution | None]:
+        sampling = policy.sampling
+        recent = (
+            sampling.window([*self._text[-sampling.penalty_window :], *drafted])
+            if sampling.looks_back
+            else ()
+        )
+        if not policy.draw:
+            return choose(logits, sampling, recent), None
+        proposal = distribution(logits, sampling, recent, out=out)
+        return proposal.draw(policy.uniform()), proposal
+
+    def close(self) -> None:
+        """Nothing: whoever loaded the model closes it."""

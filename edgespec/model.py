@@ -1,0 +1,94 @@
+"""The port: what the engine may ask of a model. Implemented by `edgespec.llama` and by the fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Token = int
+Logits = NDArray[np.float32]
+
+
+class LanguageModel(Protocol):
+    """A causal model with one cached sequence that grows at its end and can be cut back."""
+
+    @property
+    def tokens(self) -> Sequence[Token]:
+        """What the cache holds, in order. Read-only; changes with `extend` and `truncate`."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """How many tokens the cache can hold."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of a row of logits."""
+        ...
+
+    @property
+    def batch_size(self) -> int:
+        """Tokens computed in one native call; longer inputs are cut into such pieces."""
+        ...
+
+    @property
+    def max_rows(self) -> int:
+        """The most rows of logits that one `extend` may ask for."""
+        ...
+
+    def extend(self, tokens: Sequence[Token], rows: int) -> Logits:
+        """Append `tokens` to the cache and return the logits of the last `rows` of them.
+
+        float32[rows, vocab_size], a view that is valid until the next call. `rows` may be 0.
+        Raises `Cancelled` when interrupted and `DecodeError` when the runtime fails; the cache then
+        holds what it held before, or whole pieces of `tokens` when there was more than one.
+        """
+        ...
+
+    def truncate(self, length: int) -> None:
+        """Drop all but the first `length` tokens. Raises `RollbackRefusedError`."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """Text to tokens and back, as the model's file defines it."""
+
+    @property
+    def bos(self) -> Token | None:
+        """The beginning-of-text token, if the vocabulary has one."""
+        ...
+
+    @property
+    def eos(self) -> Token | None:
+        """The end-of-text token, if the vocabulary has one."""
+        ...
+
+    @property
+    def adds_bos(self) -> bool:
+        """Whether the file asks for a BOS in front of every prompt."""
+        ...
+
+    @property
+    def joins_freely(self) -> bool:
+        """Whether tokenising two texts apart adds nothing at the seam (BPE: yes; SPM's space: no)."""
+        ...
+
+    def tokenize(self, text: str, *, special: bool) -> list[Token]:
+        """Tokens of `text`, without BOS or EOS added.
+
+        With `special`, control tokens written out in the text become those tokens; without, they
+        are read as plain characters.
+        """
+        ...
+
+    def piece(self, token: Token, *, special: bool = False) -> bytes:
+        """The bytes of a token, perhaps a part of a character; a control token's only if `special`."""
+        ...
+
+    def is_end(self, token: Token) -> bool:
+        """Whether the token ends a generation (EOS, end of turn and their kin)."""
+        ...

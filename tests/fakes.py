@@ -1,0 +1,144 @@
+"""Models small enough to reason about. They stand in for a real one in the laws, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgespec.drafters.base import Draft, Policy
+from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.lookup import LookupDrafter
+from edgespec.drafters.none import NoDrafter
+from edgespec.errors import Cancelled, RollbackRefusedError
+from edgespec.model import Logits, Token
+from edgespec.sampling import Distribution
+
+
+class FakeModel:
+    """A model whose logits are a pure function of the whole text, given by `logits_of`."""
+
+    def __init__(
+        self,
+        logits_of: Callable[[tuple[Token, ...]], Sequence[float] | NDArray[np.float32]],
+        vocab_size: int,
+        *,
+        capacity: int = 512,
+        batch_size: int = 16,
+        max_rows: int = 16,
+        refuses: bool = False,
+    ) -> None:
+        self._logits_of = logits_of
+        self.vocab_size = vocab_size
+        self.capacity = capacity
+        self.batch_size = batch_size
+        self.max_rows = max_rows
+        self._refuses = refuses
+        self._tokens: list[Token] = []
+        self.fed = 0
+        """Tokens computed so far."""
+        self.fail_at: int | None = None
+        """Raise `Cancelled` in the call that would compute this many tokens."""
+
+    @property
+    def tokens(self) -> Sequence[Token]:
+        return self._tokens
+
+    def extend(self, tokens: Sequence[Token], rows: int) -> Logits:
+        assert 0 < len(tokens), "an empty batch"
+        assert 0 <= rows <= min(len(tokens), self.max_rows), (rows, len(tokens))
+        assert len(self._tokens) + len(tokens) <= self.capacity, "beyond the context"
+        assert all(0 <= token < self.vocab_size for token in tokens), "an unknown id"
+        if self.fail_at is not None and self.fed + len(tokens) >= self.fail_at:
+            raise Cancelled
+        self.fed += len(tokens)
+        start = len(self._tokens) + len(tokens) - rows
+        self._tokens.extend(tokens)
+        table = [self._logits_of(tuple(self._tokens[: start + row + 1])) for row in range(rows)]
+        return np.array(table, np.float32).reshape(rows, self.vocab_size)
+
+    def truncate(self, length: int) -> None:
+        if self._refuses and 0 < length < len(self._tokens):
+            raise RollbackRefusedError("no", "")
+        del self._tokens[length:]
+
+
+def chaotic(vocab_size: int, seed: int, *, depth: int = 3) -> Callable[[tuple[Token, ...]], Logits]:
+    """Logits that depend on the last `depth` tokens and on nothing a drafter could guess."""
+
+    def logits_of(text: tuple[Token, ...]) -> Logits:
+        rng = np.random.default_rng([seed, *text[-depth:]])
+        return rng.normal(scale=2, size=vocab_size).astype(np.float32)
+
+    return logits_of
+
+
+def noisy(
+    logits_of: Callable[[tuple[Token, ...]], Logits], seed: int, scale: float
+) -> Callable[[tuple[Token, ...]], Logits]:
+    """A drafter's view of a target: the same logits, disturbed."""
+
+    def disturbed(text: tuple[Token, ...]) -> Logits:
+        rng = np.random.default_rng([seed, *text[-3:]])
+        clear = logits_of(text)
+        return (clear + rng.normal(scale=scale, size=len(clear))).astype(np.float32)
+
+    return disturbed
+
+
+class Scripted:
+    """Proposes what it is told to, point masses; for cases that a real drafter reaches rarely."""
+
+    def __init__(self, guess: Callable[[list[Token], int], Sequence[Token]]) -> None:
+        self._guess = guess
+        self._text: list[Token] = []
+
+    def begin(self, prompt: Sequence[Token]) -> None:
+        self._text = list(prompt)
+
+    def propose(self, limit: int, policy: Policy) -> Draft:
+        tokens = tuple(self._guess(self._text, limit))[:limit]
+        return Draft(tokens, (None,) * len(tokens))
+
+    def accept(self, tokens: Sequence[Token]) -> None:
+        self._text.extend(tokens)
+
+    def close(self) -> None: ...
+
+
+DrafterMaker = Callable[[Callable[[tuple[Token, ...]], Logits], int], "AnyDrafter"]
+AnyDrafter = NoDrafter | LookupDrafter | DraftModelDrafter | Scripted
+
+
+def no_drafter(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> NoDrafter:
+    return NoDrafter()
+
+
+def lookup(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> LookupDrafter:
+    return LookupDrafter(min_match=1)
+
+
+def good_draft(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> DraftModelDrafter:
+    return DraftModelDrafter(FakeModel(noisy(logits_of, 7, 0.5), vocab), vocab)
+
+
+def bad_draft(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> DraftModelDrafter:
+    return DraftModelDrafter(FakeModel(chaotic(vocab, 99), vocab), vocab)
+
+
+def self_draft(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> DraftModelDrafter:
+    return DraftModelDrafter(FakeModel(logits_of, vocab), vocab)
+
+
+DRAFTERS: dict[str, DrafterMaker] = {
+    "none": no_drafter,
+    "lookup": lookup,
+    "good draft": good_draft,
+    "bad draft": bad_draft,
+    "self draft": self_draft,
+}
+
+
+def dense(*probs: float) -> Distribution:
+    return Distribution(np.array(probs, np.float64))
