@@ -1,0 +1,163 @@
+"""One sequence in one llama.cpp context: the model port on real weights."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Sequence
+
+import llama_cpp
+import numpy as np
+from numpy.typing import NDArray
+
+from edgespec.errors import Cancelled, DecodeError, OutOfMemoryError, RollbackRefusedError
+from edgespec.llama.abort import AbortSwitch
+from edgespec.llama.log import Buffers, native_log
+from edgespec.llama.weights import Weights
+from edgespec.model import Logits, Token
+
+_SEQUENCE = 0
+_ABORTED = 2  # llama_decode's answer when the abort callback said yes (include/llama.h)
+_NO_SLOT = 1
+
+
+class LlamaModel:
+    """`edgespec.model.LanguageModel` over a context. Not thread-safe, but for `abort`."""
+
+    def __init__(
+        self,
+        weights: Weights,
+        *,
+        context: int,
+        threads: int,
+        batch_size: int = 512,
+        max_rows: int = 64,
+    ) -> None:
+        """Make a context of `context` tokens. `max_rows` bounds the logits buffers, which would
+        otherwise be sized for a whole batch of vocabulary rows.
+
+        Raises OutOfMemoryError.
+        """
+        self.abort = AbortSwitch()
+        self.batch_size = min(batch_size, context)
+        self.max_rows = min(max_rows, self.batch_size)
+        self.vocab_size = weights.tokenizer.size
+        self.native_seconds = 0.0
+        """Time spent inside llama.cpp, for those who ask what the loop around it costs."""
+        self._tokens: list[Token] = []
+        log = native_log()
+        log.mark()
+        self._ctx = llama_cpp.llama_init_from_model(weights.handle, self._params(context, threads))
+        if not self._ctx:
+            raise OutOfMemoryError(
+                f"No memory for a context of {context} tokens ({log.reason() or 'not created'}).",
+                "Give a smaller --ctx.",
+            )
+        self.buffers: Buffers = log.buffers()
+        # llama.cpp rounds the size up; what was asked for is what is kept.
+        self.capacity = min(context, int(llama_cpp.llama_n_ctx(self._ctx)))
+        self._memory = llama_cpp.llama_get_memory(self._ctx)
+        self._open_batch()
+
+    def _params(self, context: int, threads: int) -> llama_cpp.llama_context_params:
+        params: llama_cpp.llama_context_params = llama_cpp.llama_context_default_params()
+        params.n_ctx = context
+        params.n_batch = params.n_ubatch = self.batch_size
+        params.n_outputs_max = self.max_rows
+        params.n_threads = params.n_threads_batch = threads
+        params.no_perf = True
+        params.abort_callback = self.abort.callback
+        params.abort_callback_data = self.abort.data
+        return params
+
+    def _open_batch(self) -> None:
+        size = self.batch_size
+        self._batch = llama_cpp.llama_batch_init(size, 0, 1)
+        self._ids: NDArray[np.int32] = np.ctypeslib.as_array(self._batch.token, (size,))
+        self._positions: NDArray[np.int32] = np.ctypeslib.as_array(self._batch.pos, (size,))
+        self._wanted: NDArray[np.int8] = np.ctypeslib.as_array(self._batch.logits, (size,))
+        np.ctypeslib.as_array(self._batch.n_seq_id, (size,))[:] = 1
+        for i in range(size):
+            self._batch.seq_id[i][0] = _SEQUENCE
+
+    @property
+    def tokens(self) -> Sequence[Token]:
+        """What the cache holds."""
+        return self._tokens
+
+    def extend(self, tokens: Sequence[Token], rows: int) -> Logits:
+        """Append tokens; float32[rows, vocabulary] of the last `rows`, a view into llama.cpp's buffer.
+
+        Raises `Cancelled`, DecodeError. Whole batches before the one that failed stay in the cache.
+        """
+        if not 0 <= rows <= min(len(tokens), self.max_rows):
+            raise ValueError(f"{rows} rows of {len(tokens)} tokens; at most {self.max_rows}")
+        if len(self._tokens) + len(tokens) > self.capacity:
+            raise DecodeError(
+                f"{len(tokens)} more tokens do not fit the context of {self.capacity}.",
+                "Give a larger --ctx.",
+            )
+        # All rows of logits must come from one native call, so the last piece holds them all.
+        pieces = len(tokens) - rows
+        done = 0
+        while len(tokens) - done > self.batch_size:
+            piece = min(self.batch_size, max(pieces - done, 1))
+            self._decode(tokens[done : done + piece], 0)
+            done += piece
+        return self._decode(tokens[done:], rows)
+
+    def _decode(self, tokens: Sequence[Token], rows: int) -> Logits:
+        count, past = len(tokens), len(self._tokens)
+        self._batch.n_tokens = count
+        self._ids[:count] = tokens
+        self._positions[:count] = (
+            range(past, past + count) if count < 8 else np.arange(past, past + count)
+        )
+        self._wanted[: count - rows] = 0
+        self._wanted[count - rows : count] = 1
+        begun = time.perf_counter()
+        status = llama_cpp.llama_decode(self._ctx, self._batch)
+        address = (
+            ctypes.addressof(llama_cpp.llama_get_logits(self._ctx).contents)
+            if status == 0 and rows
+            else 0
+        )
+        self.native_seconds += time.perf_counter() - begun
+        if status != 0:
+            self._failed(status, count)
+        self._tokens.extend(tokens)
+        if not rows:
+            return np.empty((0, self.vocab_size), np.float32)
+        flat = (ctypes.c_float * (rows * self.vocab_size)).from_address(address)
+        return np.frombuffer(flat, np.float32).reshape(rows, self.vocab_size)
+
+    def _failed(self, status: int, count: int) -> None:
+        # llama.cpp may have kept a part of the batch: bring the cache back to what `tokens` says.
+        llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, len(self._tokens), -1)
+        if status == _ABORTED or self.abort.is_on:
+            raise Cancelled
+        reason = "no room in the KV cache" if status == _NO_SLOT else native_log().reason()
+        raise DecodeError(
+            f"llama.cpp could not compute {count} tokens (code {status}{', ' + reason if reason else ''}).",
+            f"Details are in {native_log().path}.",
+        )
+
+    def truncate(self, length: int) -> None:
+        """Drop all but the first `length` tokens. Raises RollbackRefusedError; never for 0."""
+        if length >= len(self._tokens):
+            return
+        if length == 0:
+            llama_cpp.llama_memory_clear(self._memory, False)
+        elif not llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1):
+            raise RollbackRefusedError(
+                "This model's memory cannot take back tokens.",
+                "Use it without a draft (--draft none).",
+            )
+        del self._tokens[length:]
+
+    def close(self) -> None:
+        """Free the context. May be called again; the weights are closed after it."""
+        if self._ctx:
+            llama_cpp.llama_batch_free(self._batch)
+            llama_cpp.llama_free(self._ctx)
+            self._ctx = None

@@ -1,0 +1,99 @@
+"""llama.cpp's log lines go to a file, and the last ones are kept: they hold the reason of a failure.
+
+Lines at load also hold the only statement of the sizes of KV cache and compute buffers
+(`llama_get_memory_breakdown` returns a C++ map, which cannot be bound).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import llama_cpp
+from platformdirs import user_log_path
+
+_CONTINUE = 5  # GGML_LOG_LEVEL_CONT
+_DEBUG = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Buffers:
+    """Bytes that llama.cpp said it allocated for one model or context, over all devices."""
+
+    weights: int = 0
+    kv_cache: int = 0
+    compute: int = 0
+    output: int = 0
+
+
+class NativeLog:
+    """Receives every line of llama.cpp and ggml in this process."""
+
+    def __init__(self, path: Path) -> None:
+        """Append to `path`; where that cannot be written the lines are only kept in memory."""
+        self.path = path
+        self.recent: deque[str] = deque(maxlen=4000)
+        self._file: TextIO | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a", encoding="utf-8", errors="replace")
+        except OSError:
+            self._file = None
+        # ctypes keeps no reference: without this attribute the callback would be freed while in use.
+        self._callback = llama_cpp.llama_log_callback(self._receive)
+        llama_cpp.llama_log_set(self._callback, ctypes.c_void_p(0))
+
+    def _receive(self, level: int, text: bytes, _data: object) -> None:
+        line = text.decode("utf-8", errors="replace")
+        if level == _CONTINUE and self.recent:
+            self.recent[-1] += line
+        else:
+            self.recent.append(line)
+        if self._file is not None and level != _DEBUG:
+            self._file.write(line)
+            self._file.flush()
+
+    def mark(self) -> None:
+        """Forget the lines so far; `buffers` and `reason` look at later ones only."""
+        self.recent.clear()
+
+    def buffers(self) -> Buffers:
+        """What the lines since `mark` say was allocated."""
+        sizes = dict.fromkeys(("model", "KV", "compute", "output", "RS"), 0.0)
+        for line in self.recent:
+            if found := re.search(r"(\w+)\s+buffer size\s*=\s*([\d.]+) MiB", line):
+                sizes[found[1]] = sizes.get(found[1], 0.0) + float(found[2])
+        bytes_of = {name: round(mib * 2**20) for name, mib in sizes.items()}
+        return Buffers(
+            weights=bytes_of["model"],
+            kv_cache=bytes_of["KV"] + bytes_of["RS"],
+            compute=bytes_of["compute"],
+            output=bytes_of["output"],
+        )
+
+    def reason(self) -> str:
+        """The line since `mark` that most likely says why a call failed; empty when none does."""
+        telling = [
+            line.strip()
+            for line in self.recent
+            if re.search(
+                r"error|fail|unknown|unsupported|missing|invalid|unable", line, re.IGNORECASE
+            )
+        ]
+        return re.sub(r"^\w+:\s*", "", telling[0]) if telling else ""
+
+
+_log: NativeLog | None = None
+
+
+def native_log() -> NativeLog:
+    """The log of this process, set up at the first call, before anything native is loaded."""
+    global _log  # noqa: PLW0603 - llama.cpp has one log callback a process, so there is one receiver
+    if _log is None:
+        _log = NativeLog(user_log_path("edgespec", appauthor=False) / "native.log")
+        llama_cpp.llama_backend_init()
+    return _log

@@ -1,0 +1,114 @@
+"""Loading a GGUF file, with a sentence for each way that can fail."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+import llama_cpp
+
+from edgespec.errors import ModelFileError, OutOfMemoryError
+from edgespec.llama.log import Buffers, NativeLog, native_log
+from edgespec.llama.vocab import LlamaTokenizer
+from model_registry.gguf import GGUFHeader
+from model_registry.inspect import check_file
+from model_registry.problem import ModelFileProblem
+
+_MMAP, _NO_MMAP = 1, 0  # enum llama_load_mode
+
+
+class Weights:
+    """The tensors of one file; contexts are made from it. Close it after all of them."""
+
+    def __init__(self, path: Path, *, mmap: bool = True, gpu_layers: int = -1) -> None:
+        """Load `path`; `gpu_layers` -1 offloads all layers where llama.cpp sees a GPU.
+
+        Raises ModelFileError and OutOfMemoryError.
+        """
+        try:
+            self.header: GGUFHeader = check_file(path)
+        except ModelFileProblem as problem:
+            raise ModelFileError(problem.message, problem.hint) from problem
+        self.path = path
+        log = native_log()
+        log.mark()
+        params = llama_cpp.llama_model_default_params()
+        params.n_gpu_layers = gpu_layers
+        params.load_mode = _MMAP if mmap else _NO_MMAP
+        params.use_extra_bufts = not _amx_build()
+        self._handle: llama_cpp.llama_model_p | None = llama_cpp.llama_model_load_from_file(
+            str(path).encode(), params
+        )
+        if not self._handle:
+            raise _load_error(path, log)
+        self.buffers: Buffers = log.buffers()
+        self.tokenizer = LlamaTokenizer(self._handle)
+
+    @property
+    def handle(self) -> llama_cpp.llama_model_p:
+        """llama.cpp's model pointer."""
+        if not self._handle:
+            raise ValueError("these weights are closed")
+        return self._handle
+
+    @cached_property
+    def name(self) -> str:
+        """The file's name without folder and ending."""
+        return self.path.stem
+
+    @cached_property
+    def trained_context(self) -> int:
+        """Tokens that the model was trained to look back on."""
+        return int(llama_cpp.llama_model_n_ctx_train(self.handle))
+
+    @cached_property
+    def file_bytes(self) -> int:
+        """Size of the file, all parts of a split set together."""
+        parts = self.path.parent.glob(self.path.name.replace("-00001-of-", "-*-of-"))
+        return sum(part.stat().st_size for part in parts) or self.path.stat().st_size
+
+    @cached_property
+    def rolls_back(self) -> bool:
+        """Whether its memory can drop its last tokens: a KV cache can, recurrent states cannot."""
+        recurrent = llama_cpp.llama_model_is_recurrent(self.handle)
+        return not (recurrent or llama_cpp.llama_model_is_hybrid(self.handle))
+
+    @cached_property
+    def chat_template(self) -> str | None:
+        """The Jinja chat template in the file."""
+        source = llama_cpp.llama_model_chat_template(self.handle, None)
+        return source.decode("utf-8", errors="replace") if source else None
+
+    def close(self) -> None:
+        """Free the tensors. May be called again."""
+        if self._handle:
+            llama_cpp.llama_model_free(self._handle)
+            self._handle = None
+
+
+def _amx_build() -> bool:
+    """Whether llama.cpp was built with AMX kernels, which crash as GCC compiles them.
+
+    The tile configuration is optimised away (llama.cpp pull request 26954). They are used only for
+    rearranged weights, so those are done without; scripts/cmake-args builds without AMX.
+    """
+    return b"AMX_INT8 = 1" in llama_cpp.llama_print_system_info()
+
+
+def _load_error(path: Path, log: NativeLog) -> ModelFileError | OutOfMemoryError:
+    lines = "\n".join(log.recent)
+    reason = log.reason()
+    if "unknown model architecture" in lines:
+        return ModelFileError(
+            f"{path.name}: this llama.cpp does not know the model's architecture ({reason}).",
+            "Use another model, or a newer EdgeSpec.",
+        )
+    if any(sign in lines for sign in ("failed to allocate", "out of memory", "unable to allocate")):
+        return OutOfMemoryError(
+            f"{path.name} does not fit the memory ({reason}).",
+            "Use a smaller model or a smaller quantisation, or offload fewer layers (--gpu-layers).",
+        )
+    return ModelFileError(
+        f"{path.name} cannot be loaded{': ' + reason if reason else ''}.",
+        f"The file may be damaged: fetch it again. Details are in {log.path}.",
+    )
