@@ -1,0 +1,78 @@
+"""`edgespec COMMAND`: finds the command's module, runs it, and renders what went wrong.
+
+Only the module of the command that is asked for is imported, so `--help` is instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from edgespec import __version__
+from edgespec.cli import output
+from edgespec.cli.output import ExitCode
+from edgespec.errors import EdgeSpecError, UsageError
+
+COMMANDS = {
+    "chat": "talk to a model in the terminal",
+    "run": "answer one prompt, for pipes and scripts",
+    "bench": "measure plain and speculative decoding against each other",
+}
+
+_USAGE = """\
+usage: edgespec COMMAND [options]
+
+Local language models in the terminal: speculative decoding that never changes an answer.
+
+commands:
+{commands}
+
+options:
+  -h, --help     show this
+  --version      show the version
+
+`edgespec COMMAND --help` lists a command's options.
+"""
+
+
+def usage() -> str:
+    """The text of `edgespec --help`."""
+    lines = (f"  {name:<13}  {text}" for name, text in COMMANDS.items())
+    return _USAGE.format(commands="\n".join(lines))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    output.prepare()
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _dispatch(given)
+    except UsageError as problem:
+        output.error(problem)
+        return ExitCode.USAGE
+    except EdgeSpecError as problem:
+        output.error(problem)
+        return ExitCode.ERROR
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        output.leave_broken_pipe()
+        return ExitCode.ERROR
+
+
+def _dispatch(given: list[str]) -> int:
+    if not given:
+        output.note(usage())
+        return ExitCode.USAGE
+    name = given[0]
+    if name in {"-h", "--help", "help"}:
+        output.answer(usage())
+        return ExitCode.OK
+    if name in {"--version", "-V"}:
+        output.answer(f"edgespec {__version__}\n")
+        return ExitCode.OK
+    if name not in COMMANDS:
+        raise UsageError(f"There is no command {name!r}.", f"Commands: {', '.join(COMMANDS)}.")
+    command = importlib.import_module(f"edgespec.cli.{name}")
+    return int(command.main(given[1:]))

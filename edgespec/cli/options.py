@@ -1,0 +1,222 @@
+"""Options that commands share, and the settings made of them. Defaults come from the profile."""
+
+from __future__ import annotations
+
+import argparse
+from typing import NoReturn
+
+from edgespec.errors import UsageError
+from edgespec.sampling import Sampling
+from edgespec.settings import Load, Settings
+from profiles.profile import Profile, default
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse whose errors are ours, and which takes no abbreviations: they break with new options."""
+
+    def __init__(self, command: str, description: str) -> None:
+        super().__init__(
+            prog=f"edgespec {command}",
+            description=description,
+            allow_abbrev=False,
+            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Raise instead of printing and leaving."""
+        raise UsageError(
+            f"{message[:1].upper()}{message[1:]}.", f"`{self.prog} --help` lists the options."
+        )
+
+
+def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None:
+    """What to load."""
+    group = parser.add_argument_group("model")
+    group.add_argument(
+        "--model",
+        metavar="PATH",
+        default=argparse.SUPPRESS,
+        help="GGUF file (default: the small built-in model)",
+    )
+    group.add_argument(
+        "--draft",
+        metavar="PATH|lookup|none",
+        default="none",
+        help="what guesses ahead: a small GGUF file of the same vocabulary, the text so far, or nothing",
+    )
+    group.add_argument(
+        "--ctx", type=positive, metavar="N", default=profile.context, help="context size in tokens"
+    )
+    group.add_argument(
+        "--threads",
+        type=positive,
+        metavar="N",
+        default=argparse.SUPPRESS,
+        help="processor threads (default: one a physical core)",
+    )
+    group.add_argument(
+        "--gpu-layers",
+        type=int,
+        metavar="N",
+        default=-1,
+        help="layers to offload where a GPU is seen, -1 for all",
+    )
+    group.add_argument(
+        "--mmap",
+        action="store_true",
+        help="map the file instead of reading it: opens faster, but pages may be read again and again",
+    )
+
+
+def add_sampling_options(parser: argparse.ArgumentParser, profile: Profile) -> None:
+    """How tokens are chosen."""
+    group = parser.add_argument_group("sampling")
+    sampling = profile.sampling
+    group.add_argument(
+        "--temp",
+        type=float,
+        metavar="T",
+        default=sampling.temperature,
+        help="temperature; 0 is greedy",
+    )
+    group.add_argument(
+        "--top-k",
+        type=int,
+        metavar="K",
+        default=sampling.top_k,
+        help="keep the K most likely; 0 is off",
+    )
+    group.add_argument(
+        "--top-p",
+        type=float,
+        metavar="P",
+        default=sampling.top_p,
+        help="keep the fewest that hold P; 1 is off",
+    )
+    group.add_argument(
+        "--min-p",
+        type=float,
+        metavar="P",
+        default=sampling.min_p,
+        help="keep those at least P times as likely as the first; 0 is off",
+    )
+    group.add_argument(
+        "--repeat-penalty",
+        type=float,
+        metavar="X",
+        default=sampling.repeat_penalty,
+        help="1 is off",
+    )
+    group.add_argument("--presence-penalty", type=float, metavar="X", default=0.0, help="0 is off")
+    group.add_argument("--frequency-penalty", type=float, metavar="X", default=0.0, help="0 is off")
+    group.add_argument(
+        "--seed",
+        type=natural,
+        metavar="N",
+        default=argparse.SUPPRESS,
+        help="repeat the same answers (default: new ones each time)",
+    )
+
+
+def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> None:
+    """What an answer is to be like."""
+    group = parser.add_argument_group("answer")
+    group.add_argument(
+        "--draft-length",
+        type=natural,
+        metavar="N",
+        default=profile.draft_length,
+        help="tokens guessed ahead in one round",
+    )
+    group.add_argument(
+        "--max-tokens",
+        type=positive,
+        metavar="N",
+        default=argparse.SUPPRESS,
+        help="tokens of an answer at most (default: as many as it takes)",
+    )
+    group.add_argument(
+        "--stop",
+        action="append",
+        metavar="TEXT",
+        default=argparse.SUPPRESS,
+        help="end the answer before this text; may be repeated",
+    )
+    group.add_argument("--system", metavar="TEXT", default=argparse.SUPPRESS, help="system text")
+    group.add_argument(
+        "--chat-template",
+        metavar="NAME|FILE",
+        default=argparse.SUPPRESS,
+        help="chat format by llama.cpp's name, or a Jinja file (default: the one in the model's file)",
+    )
+
+
+def load_from(options: argparse.Namespace, draft_length: int) -> Load:
+    """What the model options say."""
+    given = vars(options)
+    return Load(
+        model=given.get("model"),
+        draft=options.draft,
+        draft_length=draft_length,
+        context=options.ctx,
+        threads=given.get("threads"),
+        mmap=options.mmap,
+        gpu_layers=options.gpu_layers,
+    )
+
+
+def sampling_from(options: argparse.Namespace) -> Sampling:
+    """What the sampling options say. Raises UsageError for a value out of range."""
+    return Sampling(
+        temperature=options.temp,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        min_p=options.min_p,
+        repeat_penalty=options.repeat_penalty,
+        presence_penalty=options.presence_penalty,
+        frequency_penalty=options.frequency_penalty,
+    )
+
+
+def settings_from(options: argparse.Namespace) -> Settings:
+    """What all the options of a chat say."""
+    given = vars(options)
+    return Settings(
+        load=load_from(options, options.draft_length),
+        sampling=sampling_from(options),
+        seed=given.get("seed"),
+        max_tokens=given.get("max_tokens"),
+        stop=tuple(given.get("stop", ())),
+        system=given.get("system"),
+        chat_template=given.get("chat_template"),
+    )
+
+
+def chat_parser(command: str, description: str) -> Parser:
+    """A parser with all the options of a chat."""
+    parser = Parser(command, description)
+    profile = default()
+    add_model_options(parser, profile)
+    add_sampling_options(parser, profile)
+    add_answer_options(parser, profile)
+    return parser
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    return _at_least(text, 1)
+
+
+def natural(text: str) -> int:
+    """A whole number from 0."""
+    return _at_least(text, 0)
+
+
+def _at_least(text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{number} is less than {least}")
+    return number

@@ -1,0 +1,153 @@
+"""A target, loaded, with the drafter that goes with it: what a session and the benchmark both run on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from edgespec.drafters.base import Drafter
+from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.lookup import LookupDrafter
+from edgespec.drafters.none import NoDrafter
+from edgespec.errors import EdgeSpecError, ModelFileError, PairError
+from edgespec.llama.context import LlamaModel
+from edgespec.llama.weights import Weights
+from edgespec.settings import Load
+from model_registry import pairing
+from model_registry.problem import ModelFileProblem
+from model_registry.reference import resolve
+
+SMALL_DEFAULT = (
+    "This is {name}, the small model that comes with EdgeSpec: quick, but it knows little and errs "
+    "often. For a better one, download a GGUF file and give it with --model FILE."
+)
+
+Method = Literal["plain", "draft", "lookup"]
+
+
+@dataclass(slots=True)
+class LoadedModel:
+    """Weights with one context on them."""
+
+    weights: Weights
+    model: LlamaModel
+
+    @classmethod
+    def open(cls, path: Path, load: Load, *, max_rows: int) -> LoadedModel:
+        """Load one file. Raises ModelFileError, OutOfMemoryError."""
+        weights = Weights(path, mmap=load.mmap, gpu_layers=load.gpu_layers)
+        try:
+            context = min(load.context, weights.trained_context or load.context)
+            threads = load.threads or usable_cores()
+            model = LlamaModel(weights, context=context, threads=threads, max_rows=max_rows)
+        except EdgeSpecError:
+            weights.close()
+            raise
+        return cls(weights, model)
+
+    def close(self) -> None:
+        """The context first: it points into the weights."""
+        self.model.close()
+        self.weights.close()
+
+
+class Pair:
+    """A loaded target and its drafter."""
+
+    def __init__(
+        self, target: LoadedModel, draft: LoadedModel | None, drafter: Drafter, method: Method
+    ) -> None:
+        self.target = target
+        self.draft = draft
+        self.drafter = drafter
+        self.method: Method = method
+        self.notices: list[str] = []
+
+    @classmethod
+    def open(cls, load: Load) -> Pair:
+        """Load and check. Raises ModelFileError, PairError, OutOfMemoryError."""
+        target = LoadedModel.open(find(load.model), load, max_rows=load.draft_length + 1)
+        try:
+            pair = cls._with_drafter(target, load)
+        except EdgeSpecError:
+            target.close()
+            raise
+        if load.model is None:
+            pair.notices.insert(0, SMALL_DEFAULT.format(name=target.weights.name))
+        return pair
+
+    @classmethod
+    def _with_drafter(cls, target: LoadedModel, load: Load) -> Pair:
+        if load.draft == "none" or load.draft_length == 0:
+            return cls(target, None, NoDrafter(), "plain")
+        if not target.weights.rolls_back:
+            pair = cls(target, None, NoDrafter(), "plain")
+            pair.notices.append(
+                f"{target.weights.name} cannot take back tokens, so nothing is drafted for it."
+            )
+            return pair
+        if load.draft == "lookup":
+            return cls(target, None, LookupDrafter(), "lookup")
+        draft = LoadedModel.open(find(load.draft), load, max_rows=1)
+        try:
+            check_pair(target.weights, draft.weights)
+        except PairError:
+            draft.close()
+            raise
+        drafter = DraftModelDrafter(draft.model, target.model.vocab_size)
+        return cls(target, draft, drafter, "draft")
+
+    @property
+    def models(self) -> list[LoadedModel]:
+        """Target and, where there is one, draft."""
+        return [self.target] if self.draft is None else [self.target, self.draft]
+
+    @property
+    def native_seconds(self) -> float:
+        """Time spent inside llama.cpp so far."""
+        return sum(loaded.model.native_seconds for loaded in self.models)
+
+    def interrupt(self, on: bool) -> None:
+        """Stop, or let run, whatever the models compute. Safe from any thread."""
+        for loaded in self.models:
+            switch = loaded.model.abort
+            if on:
+                switch.on()
+            else:
+                switch.off()
+
+    def close(self) -> None:
+        """Free everything. May be called again; nothing may be computing."""
+        self.drafter.close()
+        for loaded in self.models:
+            loaded.close()
+
+
+def find(reference: str | None) -> Path:
+    """The file that a person means. Raises ModelFileError."""
+    try:
+        return resolve(reference)
+    except ModelFileProblem as problem:
+        raise ModelFileError(problem.message, problem.hint) from problem
+
+
+def check_pair(target: Weights, draft: Weights) -> None:
+    """llama.cpp's own rule for a draft. Raises PairError naming the rule that is broken."""
+    verdict = pairing.check(target.tokenizer.vocabulary(), draft.tokenizer.vocabulary())
+    if not verdict.ok:
+        raise PairError(f"{draft.name} cannot draft for {target.name}. {verdict.message}")
+    if not draft.rolls_back:
+        raise PairError(
+            f"{draft.name} cannot draft: its memory cannot take back refused tokens.",
+            "Use --draft lookup, or another draft.",
+        )
+
+
+def usable_cores() -> int:
+    """Physical cores that this process may run on: a second thread a core slows llama.cpp down."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min(psutil.cpu_count(logical=False) or 1, allowed or 1))

@@ -1,0 +1,250 @@
+"""The composition root: one conversation with one pair of models."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from edgespec.answer import Answer
+from edgespec.chat_format import (
+    ChatFormat,
+    JinjaTemplate,
+    Template,
+    choose_template,
+    special_texts,
+)
+from edgespec.conversation import Message
+from edgespec.engine import DecodeOptions, decode
+from edgespec.errors import EdgeSpecError, UsageError
+from edgespec.events import Reason
+from edgespec.llama.templates import BuiltinTemplate, builtin_names
+from edgespec.llama.weights import Weights
+from edgespec.pair import Pair
+from edgespec.reply import Notice, ReplyDone, ReplyEvent
+from edgespec.settings import Settings
+from edgespec.window import ContextWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes."""
+
+    process: int
+    """Resident size of this process."""
+    weights: int
+    """Model files of target and draft."""
+    kv_cache: int
+    """Key-value caches of target and draft."""
+
+
+class Session:
+    """One conversation. One thread at a time iterates an answer; `cancel` may come from any."""
+
+    def __init__(self, pair: Pair, settings: Settings) -> None:
+        """Use `Session.open` unless the pair is loaded already; it is closed with the session."""
+        self._pair = pair
+        self._settings = settings
+        weights = pair.target.weights
+        template, notices = choose_template(
+            weights.tokenizer, weights.chat_template, _override(settings.chat_template, weights)
+        )
+        self._format = ChatFormat(weights.tokenizer, template)
+        self._window = ContextWindow(self._format.encode, pair.target.model.capacity)
+        self.notices: tuple[str, ...] = (*pair.notices, *notices)
+        """What the user must know before the first message."""
+        self._messages: list[Message] = []
+        if settings.system:
+            self._messages.append(Message("system", settings.system))
+        self._answers = 0
+        self._cancelled = threading.Event()
+        self._process = psutil.Process()
+
+    @classmethod
+    def open(cls, settings: Settings) -> Session:
+        """Load everything; takes seconds. Raises EdgeSpecError."""
+        pair = Pair.open(settings.load)
+        try:
+            return cls(pair, settings)
+        except EdgeSpecError:
+            pair.close()
+            raise
+
+    @property
+    def target_name(self) -> str:
+        """The target's file name without its ending."""
+        return self._pair.target.weights.name
+
+    @property
+    def draft_name(self) -> str | None:
+        """The draft's file name without its ending; None without a draft model."""
+        return self._pair.draft.weights.name if self._pair.draft else None
+
+    @property
+    def method(self) -> str:
+        """`plain`, `draft` or `lookup`."""
+        return self._pair.method
+
+    @property
+    def draft_length(self) -> int:
+        """Tokens drafted in a round at most; 0 for plain decoding."""
+        return 0 if self._pair.method == "plain" else self._settings.load.draft_length
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation, system message included, also what no longer fits the context."""
+        return tuple(self._messages)
+
+    @property
+    def context_size(self) -> int:
+        """Tokens that the target's cache can hold."""
+        return self._pair.target.model.capacity
+
+    @property
+    def context_used(self) -> int:
+        """Tokens that the target's cache holds."""
+        return len(self._pair.target.model.tokens)
+
+    def memory(self) -> Memory:
+        """What is in use now. Safe from any thread."""
+        models = self._pair.models
+        return Memory(
+            process=self._process.memory_info().rss,
+            weights=sum(loaded.weights.file_bytes for loaded in models),
+            kv_cache=sum(loaded.model.buffers.kv_cache for loaded in models),
+        )
+
+    def reply(self, text: str) -> Iterator[ReplyEvent]:
+        """Add the user's message and stream the answer.
+
+        The answer, whole or partial, is in `messages` at the end. When an EdgeSpecError is raised
+        the conversation is as it was before.
+        """
+        return self._start([*self._messages, Message("user", text)])
+
+    def regenerate(self) -> Iterator[ReplyEvent]:
+        """Replace the last answer by another. Raises UsageError when nothing was asked yet."""
+        asked = self._last_question()
+        return self._start(self._messages[: asked + 1])
+
+    def edit(self, index: int, text: str) -> Iterator[ReplyEvent]:
+        """Replace the user's message `messages[index]`, drop all after it, stream the answer."""
+        if not 0 <= index < len(self._messages) or self._messages[index].role != "user":
+            raise UsageError(f"Message {index} is not one of yours.", "Choose one that you wrote.")
+        return self._start([*self._messages[:index], Message("user", text)])
+
+    def cancel(self) -> None:
+        """Stop the running answer within about a second, also during prefill."""
+        self._cancelled.set()
+        self._pair.interrupt(on=True)
+
+    def close(self) -> None:
+        """Free the models. No answer may be running. May be called again."""
+        self._pair.close()
+
+    def _last_question(self) -> int:
+        for index in range(len(self._messages) - 1, -1, -1):
+            if self._messages[index].role == "user":
+                return index
+        raise UsageError("There is no answer to replace.", "Ask something first.")
+
+    def _start(self, messages: list[Message]) -> Iterator[ReplyEvent]:
+        self._cancelled.clear()
+        self._pair.interrupt(on=False)
+        before, self._messages = self._messages, messages
+        return self._run(before)
+
+    def _run(self, before: list[Message]) -> Iterator[ReplyEvent]:
+        """Stream one answer and put it into the conversation, however it ends."""
+        weights = self._pair.target.weights
+        answer = Answer(weights.tokenizer, (*self._settings.stop, *self._format.stops))
+        answered = False
+        try:
+            yield from self._stream(answer)
+            answered = True
+        finally:
+            # A replacement of which nothing came leaves what it was to replace.
+            replaces = len(self._messages) <= len(before)
+            if answer.text or (answered and not replaces):
+                self._keep(answer)
+            else:
+                self._messages = before
+        yield ReplyDone(answer.text, answer.reason, answer.stats)
+
+    def _keep(self, answer: Answer) -> None:
+        if not answer.text:
+            return
+        # Up to a stop string the text says less than the tokens do.
+        tokens = () if answer.reason is Reason.STOP else tuple(answer.tokens)
+        complete = answer.reason in {Reason.END, Reason.STOP}
+        self._messages.append(Message("assistant", answer.text, tokens, complete))
+
+    def _stream(self, answer: Answer) -> Iterator[ReplyEvent]:
+        self._answers += 1
+        seed = self._settings.seed
+        rng = np.random.default_rng(None if seed is None else [seed, self._answers])
+        prompt = self._window.prompt(self._messages)
+        yield from (Notice(text) for text in self._format.take_notices())
+        if prompt.left:
+            yield Notice(f"Context full: {_turns(prompt.left)} left it. The system text stays.")
+        while True:
+            yield from self._decode(prompt.tokens, answer, rng)
+            if answer.reason is not Reason.CONTEXT:
+                break
+            longer = self._window.resume(self._messages, answer.tokens)
+            if longer is None:
+                size = self.context_size
+                yield Notice(f"The context of {size} tokens is full: the answer ends here.")
+                break
+            prompt = longer
+            yield Notice(f"Context full: {_turns(prompt.left)} left it, and the answer goes on.")
+        yield from answer.end()
+
+    def _decode(
+        self, prompt: Sequence[int], answer: Answer, rng: np.random.Generator
+    ) -> Iterator[ReplyEvent]:
+        settings, pair = self._settings, self._pair
+        budget = settings.max_tokens
+        options = DecodeOptions(
+            sampling=settings.sampling,
+            draft_length=settings.load.draft_length,
+            max_tokens=None if budget is None else budget - len(answer.tokens),
+            end_tokens=pair.target.weights.tokenizer.end_tokens,
+            uniform=rng.random,
+            cancelled=self._cancelled.is_set,
+        )
+        steps = decode(pair.target.model, pair.drafter, prompt, options)
+        drafting = pair.draft is not None
+        for event in steps:
+            yield from answer.take(event)
+            if answer.stopped:
+                steps.close()
+            elif drafting and pair.draft and self.context_used > pair.draft.model.capacity:
+                drafting = False
+                size = pair.draft.model.capacity
+                yield Notice(f"The draft's context of {size} tokens is full: going on without it.")
+
+
+def _turns(count: int) -> str:
+    return "the oldest turn" if count == 1 else f"the {count} oldest turns"
+
+
+def _override(choice: str | None, weights: Weights) -> Template | None:
+    """The chat template that a person named. Raises UsageError, TemplateError."""
+    if choice is None:
+        return None
+    if choice in builtin_names():
+        return BuiltinTemplate(choice)
+    path = Path(choice).expanduser()
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{choice!r} is neither a chat format that llama.cpp knows nor a readable file.",
+            f"Known formats: {', '.join(builtin_names())}.",
+        ) from error
+    return JinjaTemplate(source, *special_texts(weights.tokenizer), name=path.name)

@@ -1,0 +1,42 @@
+"""What a person may choose. Light: importing it loads no runtime, so that the app can open at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from edgespec.sampling import Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What to load and how."""
+
+    model: str | None = None
+    """A GGUF file or `package:DIST`; None for the embedded default."""
+    draft: str = "none"
+    """A GGUF file, `lookup` or `none`."""
+    draft_length: int = 8
+    """The most tokens that will be drafted in one round."""
+    context: int = 4096
+    """Tokens; cut to what the target was trained for."""
+    threads: int | None = None
+    """None for one a physical core."""
+    mmap: bool = False
+    gpu_layers: int = -1
+    """-1 for all, where a GPU is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a person may choose."""
+
+    load: Load = Load()
+    sampling: Sampling = Sampling()
+    seed: int | None = None
+    """None for another answer each time."""
+    max_tokens: int | None = None
+    """Tokens of an answer; None for as many as it takes."""
+    stop: tuple[str, ...] = ()
+    system: str | None = None
+    chat_template: str | None = None
+    """A name that llama.cpp knows or a Jinja file; None for the one in the model's file."""

@@ -1,0 +1,1 @@
+"""Settings for a kind of machine, as files that people can read and change."""
