@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from edgespec.chat_format import ChatFormat, choose_template
+from edgespec.chat_format import ChatFormat
 from edgespec.conversation import Message
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.none import NoDrafter
@@ -26,6 +26,7 @@ from edgespec.model import Token
 from edgespec.pair import Pair
 from edgespec.sampling import Sampling
 from edgespec.stats import Stats
+from edgespec.templates import choose_template
 
 
 class Turn(BaseModel):

@@ -11,13 +11,7 @@ import numpy as np
 import psutil
 
 from edgespec.answer import Answer
-from edgespec.chat_format import (
-    ChatFormat,
-    JinjaTemplate,
-    Template,
-    choose_template,
-    special_texts,
-)
+from edgespec.chat_format import ChatFormat
 from edgespec.conversation import Message
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import EdgeSpecError, UsageError
@@ -27,6 +21,7 @@ from edgespec.llama.weights import Weights
 from edgespec.pair import Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
+from edgespec.templates import JinjaTemplate, Template, choose_template, special_texts
 from edgespec.window import ContextWindow
 
 

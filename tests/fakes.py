@@ -46,7 +46,7 @@ class FakeModel:
         return self._tokens
 
     def extend(self, tokens: Sequence[Token], rows: int) -> Logits:
-        assert 0 < len(tokens), "an empty batch"
+        assert len(tokens) > 0, "an empty batch"
         assert 0 <= rows <= min(len(tokens), self.max_rows), (rows, len(tokens))
         assert len(self._tokens) + len(tokens) <= self.capacity, "beyond the context"
         assert all(0 <= token < self.vocab_size for token in tokens), "an unknown id"

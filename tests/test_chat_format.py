@@ -4,16 +4,10 @@ from datetime import datetime
 
 import pytest
 
-from edgespec.chat_format import (
-    ChatFormat,
-    JinjaTemplate,
-    Template,
-    chatml,
-    choose_template,
-    special_texts,
-)
+from edgespec.chat_format import ChatFormat
 from edgespec.conversation import Message, fit
 from edgespec.errors import TemplateError
+from edgespec.templates import JinjaTemplate, Template, chatml, choose_template, special_texts
 from tests.text_fakes import FakeTokenizer, real_tokenizer
 
 TRIMMING = (

@@ -267,10 +267,8 @@ def test_asking_to_cancel_is_heard_before_the_next_pass(name: str) -> None:
     options = DecodeOptions(
         sampling=GREEDY, draft_length=4, max_tokens=60, cancelled=lambda: len(heard) >= 4
     )
-    for event in decode(
-        FakeModel(logits_of, vocab), DRAFTERS[name](logits_of, vocab), [1, 2], options
-    ):
-        heard.append(event)
+    drafter = DRAFTERS[name](logits_of, vocab)
+    heard.extend(decode(FakeModel(logits_of, vocab), drafter, [1, 2], options))
     assert len(heard) == 5
     assert heard[-1] == Finished(Reason.CANCELLED)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -121,12 +121,21 @@ def text_law(
         if chance == 0:
             continue
         ps = [p_of(draft[:i]) for i in range(length + 1)]
-        branches = Branches(cuts(draft, ps, qs))
-        outcomes = branches.walk(lambda u, d=draft, q=qs: rule(d, q, lambda i: p_of(d[:i]), u))  # type: ignore[misc]
+        outcomes = Branches(cuts(draft, ps, qs)).walk(partial(_judged, rule, draft, qs, ps))
         for verdict, weight in outcomes.items():
             text = (*draft[: verdict.accepted], verdict.token)
             _continue(text, chance * weight, p_of, length + 1, vocab, law)
     return law
+
+
+def _judged(
+    rule: Rule,
+    draft: Sequence[Token],
+    qs: Sequence[Distribution | None],
+    ps: Sequence[Distribution],
+    uniform: Callable[[], float],
+) -> Verdict:
+    return rule(draft, qs, lambda row: ps[row], uniform)
 
 
 def _continue(
@@ -269,9 +278,7 @@ def off_by_one(
 def test_law_e_known_mistakes_fail_the_enumeration(rule: Rule) -> None:
     """The grid is coarse, so its own error is measured too, on the right rule."""
     p_of, q_of = markov(4, 3), markov(104, 3)
-    laws = [
-        text_law(way, p_of, q_of, 1, 3, cuts=wide_cuts) for way in (rule, verify_sampled)
-    ]
+    laws = [text_law(way, p_of, q_of, 1, 3, cuts=wide_cuts) for way in (rule, verify_sampled)]
     assert error(laws[0], p_of, 1, 3) > 0.02
     assert error(laws[1], p_of, 1, 3) < 1e-12
 

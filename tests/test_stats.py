@@ -1,0 +1,60 @@
+"""The numbers, on rounds whose numbers are known."""
+
+from __future__ import annotations
+
+from edgespec.events import DecodeEvent, Finished, FirstToken, Prefilled, Reason, Round
+from edgespec.stats import Stats
+
+
+def fold(*events: DecodeEvent) -> Stats:
+    stats = Stats()
+    for event in events:
+        stats = stats.after(event)
+    return stats
+
+
+def made(tokens: int, proposed: int, tested: int, accepted: int) -> Round:
+    return Round(tuple(range(tokens)), proposed, tested, accepted, 0.25, 0.5, 1.0)
+
+
+def test_acceptance_counts_tested_positions_only() -> None:
+    stats = fold(FirstToken(1, 0.5), made(3, 8, 3, 2), made(9, 8, 8, 8), made(1, 0, 0, 0))
+    assert stats.acceptance == 10 / 11
+    assert stats.proposed == 16
+
+
+def test_the_first_token_has_its_own_time_and_is_no_round() -> None:
+    stats = fold(
+        Prefilled(4, 10, 4, 0.0), Prefilled(10, 10, 4, 0.2), FirstToken(1, 0.5), made(3, 8, 3, 2)
+    )
+    assert (stats.tokens, stats.rounds, stats.tokens_per_round) == (4, 1, 3.0)
+    assert (stats.tokens_per_second, stats.ttft_seconds) == (3.0, 0.5)
+    assert (stats.prompt_tokens, stats.reused_tokens, stats.prefill_seconds) == (10, 4, 0.2)
+
+
+def test_nothing_measured_is_told_as_nothing() -> None:
+    stats = Stats()
+    assert (stats.acceptance, stats.tokens_per_second, stats.tokens_per_round) == (None,) * 3
+
+
+def test_the_end_token_is_not_delivered() -> None:
+    stats = fold(FirstToken(1, 0.5), made(3, 0, 0, 0), Finished(Reason.END))
+    assert (stats.tokens, stats.round_tokens) == (3, 2)
+    assert fold(FirstToken(1, 0.5), Finished(Reason.END)).tokens == 0
+    assert fold(FirstToken(1, 0.5), made(3, 0, 0, 0), Finished(Reason.LENGTH)).tokens == 4
+
+
+def test_the_histogram_counts_rounds_by_accepted_length() -> None:
+    assert fold(made(3, 8, 3, 2), made(1, 8, 1, 0), made(3, 8, 3, 2)).accepted_lengths == (1, 0, 2)
+
+
+def test_a_round_cut_by_a_stop_counts_as_if_it_had_ended_there() -> None:
+    cut = made(9, 8, 8, 8).keep(3)
+    assert (len(cut.tokens), cut.tested, cut.accepted) == (3, 3, 3)
+    kept = made(3, 8, 3, 2).keep(3)
+    assert kept == made(3, 8, 3, 2)
+
+
+def test_an_answer_decoded_in_parts_waits_only_once() -> None:
+    stats = fold(FirstToken(1, 0.5), made(2, 0, 0, 0), FirstToken(1, 0.1))
+    assert (stats.ttft_seconds, stats.tokens) == (0.5, 4)
