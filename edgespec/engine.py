@@ -10,7 +10,7 @@ Stop strings, characters and display live above; the engine knows tokens only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,7 +32,7 @@ class DecodeOptions:
     """Draft tokens a round at most."""
     max_tokens: int | None = None
     """Tokens to emit at most, an end token included; None for as many as the context holds."""
-    end_tokens: Collection[Token] = frozenset()
+    end_tokens: Container[Token] = frozenset()
     """Tokens after which nothing follows. They are emitted, and are not for display."""
     draw_drafts: bool = True
     """At a temperature above 0 let a draft model draw from its distribution (rejection sampling).
@@ -92,13 +92,14 @@ def _prefill(
     except RollbackRefusedError:
         target.truncate(reused := 0)
     yield Prefilled(reused, len(prompt), reused, 0.0)
-    while len(prompt) - len(target.tokens) > target.batch_size:
-        if options.cancelled():
-            raise Cancelled
+    while not options.cancelled():
+        if len(prompt) - len(target.tokens) <= target.batch_size:
+            return
         begun = options.clock()
         done = len(target.tokens)
         target.extend(prompt[done : done + target.batch_size], rows=0)
         yield Prefilled(len(target.tokens), len(prompt), reused, options.clock() - begun)
+    raise Cancelled
 
 
 def _round(target: LanguageModel, drafter: Drafter, judge: _Judge, options: DecodeOptions) -> Round:

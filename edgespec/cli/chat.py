@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Sequence
+
+from platformdirs import user_log_path
 
 from edgespec.cli.options import chat_parser, settings_from
 from edgespec.cli.output import ExitCode
@@ -14,9 +17,20 @@ def main(arguments: Sequence[str]) -> int:
     """Chat until the user quits; returns the exit code."""
     parser = chat_parser("chat", "Talk to a model in the terminal.")
     settings = settings_from(parser.parse_args(arguments))
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("The chat needs a terminal.", "In a pipe use `edgespec run`.")
+    _log_to_file()
     from tui.app import run_chat  # noqa: PLC0415 - Textual is loaded for this command only
 
     run_chat(settings)
     return ExitCode.OK
+
+
+def _log_to_file() -> None:
+    """Keep log lines off the screen that the app paints."""
+    path = user_log_path("edgespec", appauthor=False) / "app.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        logging.basicConfig(filename=path, level=logging.WARNING, encoding="utf-8")
+    except OSError:
+        logging.basicConfig(handlers=[logging.NullHandler()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Container
 from functools import cached_property
 
 import llama_cpp
@@ -12,6 +13,14 @@ from model_registry.pairing import Vocabulary
 
 _BPE = 2  # LLAMA_VOCAB_TYPE_BPE
 _TYPES = {0: "none", 1: "SPM", 2: "BPE", 3: "WPM", 4: "UGM", 5: "RWKV", 6: "PLaMo-2"}
+
+
+class _EndTokens:
+    def __init__(self, tokenizer: LlamaTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def __contains__(self, token: object) -> bool:
+        return isinstance(token, int) and self._tokenizer.is_end(token)
 
 
 class LlamaTokenizer:
@@ -74,10 +83,10 @@ class LlamaTokenizer:
         """Whether the token ends a generation."""
         return bool(llama_cpp.llama_vocab_is_eog(self._vocab, token))
 
-    @cached_property
-    def end_tokens(self) -> frozenset[Token]:
-        """All tokens that end a generation."""
-        return frozenset(token for token in range(self.size) if self.is_end(token))
+    @property
+    def end_tokens(self) -> Container[Token]:
+        """The tokens that end a generation, each looked up when asked for: there may be 250k."""
+        return _EndTokens(self)
 
     def vocabulary(self) -> Vocabulary:
         """What decides whether two models may be a pair."""

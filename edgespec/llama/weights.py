@@ -11,7 +11,7 @@ from edgespec.errors import ModelFileError, OutOfMemoryError
 from edgespec.llama.log import Buffers, NativeLog, native_log
 from edgespec.llama.vocab import LlamaTokenizer
 from model_registry.gguf import GGUFHeader
-from model_registry.inspect import check_file
+from model_registry.inspect import check_file, split_parts
 from model_registry.problem import ModelFileProblem
 
 _MMAP, _NO_MMAP = 1, 0  # enum llama_load_mode
@@ -64,8 +64,7 @@ class Weights:
     @cached_property
     def file_bytes(self) -> int:
         """Size of the file, all parts of a split set together."""
-        parts = self.path.parent.glob(self.path.name.replace("-00001-of-", "-*-of-"))
-        return sum(part.stat().st_size for part in parts) or self.path.stat().st_size
+        return sum(part.stat().st_size for part in split_parts(self.path, self.header))
 
     @cached_property
     def rolls_back(self) -> bool:

@@ -1,0 +1,1 @@
+"""The terminal app. It knows the session and its events, never the engine beneath."""

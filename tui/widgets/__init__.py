@@ -1,0 +1,1 @@
+"""One module for each widget; none of them knows the session."""

@@ -1,0 +1,181 @@
+"""The one thread that works with the session; everything it learns goes to the screen as messages.
+
+A session is opened, iterated and closed only in a worker thread, one at a time. When the app leaves
+while that thread works, the thread is asked to stop and closes the session itself at its end: the
+runtime's memory is never freed beneath a running call.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, assert_never
+
+from textual import work
+from textual.message import Message
+from textual.screen import Screen
+
+from edgespec.errors import EdgeSpecError
+from edgespec.events import Prefilled
+from edgespec.reply import Notice, ReplyDone, ReplyEvent, StatsChanged, TextDelta
+from tui.messages import (
+    NoticeArrived,
+    OpenFailed,
+    PromptRead,
+    ReplyFailed,
+    ReplyFinished,
+    SessionReady,
+    StatsArrived,
+    TextArrived,
+)
+from tui.session_like import Opener, SessionLike, Start
+
+if TYPE_CHECKING:
+    from edgespec.settings import Settings
+
+
+class SessionScreen(Screen[None]):
+    """A screen that owns one session."""
+
+    def __init__(self, settings: Settings, opener: Opener) -> None:
+        super().__init__()
+        self.settings = settings
+        self._opener = opener
+        self._lock = threading.Lock()
+        self._session: SessionLike | None = None
+        self._at_work = False
+        self._stop = threading.Event()
+        self._leaving = threading.Event()
+
+    @property
+    def session(self) -> SessionLike | None:
+        """The open session; None before it is loaded and once it is closed."""
+        return self._session
+
+    @property
+    def thread_at_work(self) -> bool:
+        """Whether a thread is inside the session, so that the process must not tear it down."""
+        return self._at_work
+
+    def open_session(self) -> None:
+        """Load the model; `SessionReady` or `OpenFailed` follows."""
+        self._at_work = True
+        self._open()
+
+    def start_reply(self, start: Start) -> None:
+        """Stream an answer; only while no other work runs."""
+        self._stop.clear()
+        self._at_work = True
+        self._answer(start)
+
+    def stop_reply(self) -> None:
+        """Ask the running answer to end; what it has so far is kept."""
+        self._stop.set()
+        if self._session is not None:
+            self._session.cancel()
+
+    def leave_session(self) -> bool:
+        """Begin to close the session. True when nothing is left to wait for.
+
+        Loading cannot be interrupted: its thread closes what it opened, if the process still lives.
+        """
+        with self._lock:
+            self._leaving.set()
+            session, at_work = self._session, self._at_work
+        if session is None:
+            return True
+        if at_work:
+            self.stop_reply()
+        else:
+            self._at_work = True
+            self._close()
+        return False
+
+    def on_unmount(self) -> None:
+        """However the app ends, a running answer ends with it."""
+        self._leaving.set()
+        self.stop_reply()
+        if not self._at_work:
+            self._close_now()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="generate")
+    def _open(self) -> None:
+        try:
+            session = self._opener(self.settings)
+            with self._lock:
+                self._session = session
+            self._tell(SessionReady())
+        except EdgeSpecError as error:
+            self._tell(OpenFailed(error))
+        finally:
+            self._end_work()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="generate")
+    def _answer(self, start: Start) -> None:
+        session = self._session
+        try:
+            if session is not None:
+                self._relay(session, start(session))
+        except EdgeSpecError as error:
+            self._tell(ReplyFailed(error))
+        finally:
+            self._end_work()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="generate")
+    def _close(self) -> None:
+        self._end_work()
+
+    def _relay(self, session: SessionLike, events: Iterator[ReplyEvent]) -> None:
+        """Post what happens, the text of a round in one piece."""
+        pending: list[str] = []
+
+        def flush() -> None:
+            if pending:
+                self._tell(TextArrived("".join(pending)))
+                pending.clear()
+
+        try:
+            for event in events:
+                # A stop that came before the session began to listen would be lost otherwise.
+                if self._stop.is_set() and not isinstance(event, ReplyDone):
+                    session.cancel()
+                match event:
+                    case Prefilled():
+                        self._tell(PromptRead(event))
+                    case TextDelta(text=text):
+                        pending.append(text)
+                    case StatsChanged(stats=stats):
+                        flush()
+                        self._tell(StatsArrived(stats, session.context_used))
+                    case Notice(text=text):
+                        flush()
+                        self._tell(NoticeArrived(text))
+                    case ReplyDone():
+                        flush()
+                        self._tell(ReplyFinished(event, session.context_used))
+                    case _:
+                        assert_never(event)
+        finally:
+            flush()
+
+    def _end_work(self) -> None:
+        """The last act of every thread: close the session when the app has left meanwhile."""
+        with self._lock:
+            if not self._leaving.is_set():
+                self._at_work = False
+                return
+        try:
+            self._close_now()
+        finally:
+            self._at_work = False
+
+    def _close_now(self) -> None:
+        with self._lock:
+            session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _tell(self, message: Message) -> None:
+        # Nobody listens to a screen that is leaving, and its event loop may be closed.
+        if not self._leaving.is_set():
+            self.post_message(message)
