@@ -21,7 +21,7 @@ from edgespec.drafters.base import Drafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import ContextFullError, UsageError
-from edgespec.events import FirstToken, Round
+from edgespec.events import Finished, FirstToken, Prefilled, Round
 from edgespec.model import Token
 from edgespec.pair import Pair
 from edgespec.sampling import Sampling
@@ -186,25 +186,27 @@ def _run(pair: Pair, arm: Arm, prompt: list[Token], plan: Plan, seed: list[int])
         sampling=plan.sampling,
         draft_length=arm.draft_length,
         max_tokens=plan.max_tokens,
-        end_tokens=pair.target.weights.tokenizer.end_tokens,
+        end_tokens=pair.end_tokens,
         uniform=np.random.default_rng(seed).random,
         draw_drafts=plan.draw_drafts,
     )
-    tokens: list[Token] = []
-    stats = Stats()
     native = pair.native_seconds
     begun = options.clock()
-    for event in decode(pair.target.model, arm.drafter, prompt, options):
+    events = list(decode(pair.target.model, arm.drafter, prompt, options))
+    seconds = options.clock() - begun
+    inside = pair.native_seconds - native
+    tokens: list[Token] = []
+    stats = Stats()
+    for event in events:
         stats = stats.after(event)
         match event:
             case FirstToken(token=token):
                 tokens.append(token)
             case Round():
                 tokens.extend(event.tokens)
-            case _:
+            case Prefilled() | Finished():
                 pass
-    seconds = options.clock() - begun
-    return Run(tuple(tokens), stats, 1 - (pair.native_seconds - native) / seconds)
+    return Run(tuple(tokens), stats, 1 - inside / seconds)
 
 
 def _rows(arms: list[Arm], plan: Plan, runs: dict[tuple[int, int, int], Run]) -> list[Row]:

@@ -10,7 +10,7 @@ Stop strings, characters and display live above; the engine knows tokens only.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,7 +32,7 @@ class DecodeOptions:
     """Draft tokens a round at most."""
     max_tokens: int | None = None
     """Tokens to emit at most, an end token included; None for as many as the context holds."""
-    end_tokens: Container[Token] = frozenset()
+    end_tokens: frozenset[Token] = frozenset()
     """Tokens after which nothing follows. They are emitted, and are not for display."""
     draw_drafts: bool = True
     """At a temperature above 0 let a draft model draw from its distribution (rejection sampling).
@@ -117,17 +117,16 @@ def _round(target: LanguageModel, drafter: Drafter, judge: _Judge, options: Deco
     judge.text.extend(emitted)
     target.truncate(len(judge.text) - 1)
     drafter.accept(emitted)
-    tested = min(verdict.accepted + 1, len(draft.tokens))
-    whole = Round(
-        tokens=(*draft.tokens[: verdict.accepted], verdict.token),
+    # After an end token in the midst of the draft nothing counts, though it was accepted.
+    return Round(
+        tokens=tuple(emitted),
         proposed=len(draft.tokens),
-        tested=tested,
-        accepted=verdict.accepted,
+        tested=min(verdict.accepted + 1, len(draft.tokens), len(emitted)),
+        accepted=min(verdict.accepted, len(emitted)),
         draft_seconds=drafted - begun,
         verify_seconds=verified - drafted,
         seconds=options.clock() - begun,
     )
-    return whole.keep(len(emitted))
 
 
 class _Judge:
@@ -140,32 +139,38 @@ class _Judge:
         sampling = options.sampling
         draw = options.draw_drafts and not sampling.greedy
         self.policy = Policy(sampling, options.uniform, draw)
+        # One row of probabilities is looked at at a time; a fresh one would be paged in each time.
+        self._row: Logits | None = None
 
     def verify(self, draft: Draft, logits: Logits) -> Verdict:
         """Apply the acceptance rule to float32[draft + 1, vocabulary]."""
         sampling = self._options.sampling
-        before = list(sampling.window(self.text))
-
-        def recent(row: int) -> Sequence[Token]:
-            return sampling.window([*before, *draft.tokens[:row]])
-
         if sampling.greedy:
             return verify_greedy(
-                draft.tokens, lambda row: choose(logits[row], sampling, recent(row))
+                draft.tokens, lambda row: choose(logits[row], sampling, self._recent(draft, row))
             )
 
+        if self._row is None:
+            self._row = np.empty_like(logits[0])
+
         def target(row: int) -> Distribution:
-            return distribution(logits[row], sampling, recent(row))
+            return distribution(logits[row], sampling, self._recent(draft, row), out=self._row)
 
         return verify_sampled(draft.tokens, draft.proposals, target, self.policy.uniform)
+
+    def _recent(self, draft: Draft, row: int) -> Sequence[Token]:
+        """What the penalties look at before the token at `row`: the text and the draft up to there."""
+        sampling = self._options.sampling
+        if not sampling.looks_back:
+            return ()
+        return sampling.window([*sampling.window(self.text), *draft.tokens[:row]])
 
     def up_to_end(self, tokens: list[Token]) -> list[Token]:
         """The tokens up to the first end token, that one included."""
         ends = self._options.end_tokens
-        for i, token in enumerate(tokens):
-            if token in ends:
-                return tokens[: i + 1]
-        return tokens
+        if ends.isdisjoint(tokens):
+            return tokens
+        return tokens[: next(i for i, token in enumerate(tokens, start=1) if token in ends)]
 
     def finished(self, target: LanguageModel) -> Reason | None:
         """Why nothing may follow; None to go on."""
@@ -177,6 +182,8 @@ class _Judge:
 
     def draft_limit(self, target: LanguageModel) -> int:
         """How many tokens may be drafted: the round emits one more, and feeds one more."""
+        if self._options.draft_length == 0:
+            return 0
         room = target.capacity - len(target.tokens) - 1
         rows = min(target.max_rows, target.batch_size) - 1
         limit = min(self._options.draft_length, room, rows)

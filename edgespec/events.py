@@ -67,6 +67,8 @@ class Round:
 
     def keep(self, count: int) -> Round:
         """This round as if it had ended after `count` of its tokens."""
+        if count == len(self.tokens):
+            return self
         return replace(
             self,
             tokens=self.tokens[:count],

@@ -62,6 +62,7 @@ class Pair:
         self, target: LoadedModel, draft: LoadedModel | None, drafter: Drafter, method: Method
     ) -> None:
         self.target = target
+        self.end_tokens = target.weights.tokenizer.end_tokens
         self.draft = draft
         self.drafter = drafter
         self.method: Method = method

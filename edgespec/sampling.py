@@ -177,7 +177,7 @@ def _normalised(rest: NDArray[np.floating], p: Distribution) -> Distribution:
 
 def choose(logits: Logits, sampling: Sampling, recent: Sequence[Token] = ()) -> Token:
     """The arg-max of float32[vocabulary] logits, after penalties for the tokens in `recent`."""
-    return int(_penalised(logits, sampling, recent).argmax())
+    return int((_penalised(logits, sampling, recent) if recent else logits).argmax())
 
 
 def distribution(

@@ -157,14 +157,17 @@ class Session:
         """Stream one answer and put it into the conversation, however it ends."""
         weights = self._pair.target.weights
         answer = Answer(weights.tokenizer, (*self._settings.stop, *self._format.stops))
-        answered = False
+        # A replacement of which nothing came leaves what it was to replace.
+        replaces = len(self._messages) <= len(before)
+        kept = False
         try:
             yield from self._stream(answer)
-            answered = True
+            kept = bool(answer.text) or not replaces
+        except GeneratorExit:  # given up by the reader
+            kept = bool(answer.text)
+            raise
         finally:
-            # A replacement of which nothing came leaves what it was to replace.
-            replaces = len(self._messages) <= len(before)
-            if answer.text or (answered and not replaces):
+            if kept:
                 self._keep(answer)
             else:
                 self._messages = before
@@ -206,9 +209,9 @@ class Session:
         budget = settings.max_tokens
         options = DecodeOptions(
             sampling=settings.sampling,
-            draft_length=settings.load.draft_length,
+            draft_length=self.draft_length,
             max_tokens=None if budget is None else budget - len(answer.tokens),
-            end_tokens=pair.target.weights.tokenizer.end_tokens,
+            end_tokens=pair.end_tokens,
             uniform=rng.random,
             cancelled=self._cancelled.is_set,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -86,7 +87,7 @@ def _parser() -> Parser:
 def _lengths(text: str) -> list[int]:
     try:
         lengths = [natural(part) for part in text.split(",") if part.strip()]
-    except ValueError as error:
+    except argparse.ArgumentTypeError as error:
         raise UsageError(
             f"--lengths {text!r} is no list of numbers.", "Give e.g. 1,2,4,8."
         ) from error

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import queue
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
 
 from edgespec.cli import output
 from edgespec.cli.options import chat_parser, settings_from
@@ -60,13 +63,31 @@ def _answer(settings: Settings, prompt: str) -> ReplyDone:
         # Loading cannot be stopped half-way, and there is nothing to lose.
         os._exit(ExitCode.INTERRUPTED)
     try:
-        return _print(events, session)
-    except BrokenPipeError:
-        session.cancel()
-        raise
+        with _cancelled_by_interrupt(session):
+            return _print(events, session)
     finally:
+        session.cancel()  # whatever went wrong: nobody waits for the rest
         worker.join()
         session.close()
+
+
+@contextmanager
+def _cancelled_by_interrupt(session: Session) -> Iterator[None]:
+    """The first Ctrl-C cancels the answer, whose end is then printed as any other's.
+
+    An exception would arise wherever the main thread is, also in the midst of printing. A second
+    Ctrl-C does raise, for the case that nobody reads what is printed.
+    """
+
+    def cancel(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        session.cancel()
+
+    before = signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _work(
@@ -74,8 +95,9 @@ def _work(
 ) -> None:
     try:
         session = Session.open(settings)
+        answer = session.reply(prompt)  # first: it takes back a cancel that came before it
         events.put(session)
-        for event in session.reply(prompt):
+        for event in answer:
             events.put(event)
     except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
         events.put(problem)
@@ -96,7 +118,7 @@ def _print(
 ) -> ReplyDone:
     for text in session.notices:
         output.note(text)
-    for event in _until_done(events, session):
+    for event in _until_done(events):
         match event:
             case TextDelta(text=text):
                 output.answer(text)
@@ -112,14 +134,10 @@ def _print(
 
 
 def _until_done(
-    events: queue.SimpleQueue[ReplyEvent | BaseException | Session], session: Session
+    events: queue.SimpleQueue[ReplyEvent | BaseException | Session],
 ) -> Iterator[ReplyEvent]:
     while True:
-        try:
-            event = events.get()
-        except KeyboardInterrupt:
-            session.cancel()
-            continue
+        event = events.get()
         if isinstance(event, BaseException):
             raise event
         if not isinstance(event, Session):

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import llama_cpp
 import numpy as np
-from numpy.typing import NDArray
 
 from edgespec.errors import Cancelled, DecodeError, OutOfMemoryError, RollbackRefusedError
 from edgespec.llama.abort import AbortSwitch
@@ -19,6 +18,11 @@ from edgespec.model import Logits, Token
 _SEQUENCE = 0
 _ABORTED = 2  # llama_decode's answer when the abort callback said yes (include/llama.h)
 _NO_SLOT = 1
+
+# The binding's own function returns a pointer object; the loop wants the bare address.
+_get_logits = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
+    ("llama_get_logits", llama_cpp.llama_cpp._lib)
+)
 
 
 class LlamaModel:
@@ -45,6 +49,7 @@ class LlamaModel:
         self.native_seconds = 0.0
         """Time spent inside llama.cpp, for those who ask what the loop around it costs."""
         self._tokens: list[Token] = []
+        self._views: dict[tuple[int, int], Logits] = {}
         log = native_log()
         log.mark()
         self._ctx = llama_cpp.llama_init_from_model(weights.handle, self._params(context, threads))
@@ -71,13 +76,9 @@ class LlamaModel:
         return params
 
     def _open_batch(self) -> None:
-        size = self.batch_size
-        self._batch = llama_cpp.llama_batch_init(size, 0, 1)
-        self._ids: NDArray[np.int32] = np.ctypeslib.as_array(self._batch.token, (size,))
-        self._positions: NDArray[np.int32] = np.ctypeslib.as_array(self._batch.pos, (size,))
-        self._wanted: NDArray[np.int8] = np.ctypeslib.as_array(self._batch.logits, (size,))
-        np.ctypeslib.as_array(self._batch.n_seq_id, (size,))[:] = 1
-        for i in range(size):
+        self._batch = llama_cpp.llama_batch_init(self.batch_size, 0, 1)
+        for i in range(self.batch_size):
+            self._batch.n_seq_id[i] = 1
             self._batch.seq_id[i][0] = _SEQUENCE
 
     @property
@@ -107,29 +108,34 @@ class LlamaModel:
         return self._decode(tokens[done:], rows)
 
     def _decode(self, tokens: Sequence[Token], rows: int) -> Logits:
-        count, past = len(tokens), len(self._tokens)
-        self._batch.n_tokens = count
-        self._ids[:count] = tokens
-        self._positions[:count] = (
-            range(past, past + count) if count < 8 else np.arange(past, past + count)
-        )
-        self._wanted[: count - rows] = 0
-        self._wanted[count - rows : count] = 1
+        count, past, batch = len(tokens), len(self._tokens), self._batch
+        batch.n_tokens = count
+        # A round has few tokens: plain writes are then quicker than slices of arrays.
+        ids, positions, wanted = batch.token, batch.pos, batch.logits
+        for i, token in enumerate(tokens):
+            ids[i] = token
+            positions[i] = past + i
+            wanted[i] = i >= count - rows
         begun = time.perf_counter()
-        status = llama_cpp.llama_decode(self._ctx, self._batch)
-        address = (
-            ctypes.addressof(llama_cpp.llama_get_logits(self._ctx).contents)
-            if status == 0 and rows
-            else 0
-        )
+        status = llama_cpp.llama_decode(self._ctx, batch)
+        address = _get_logits(self._ctx) if rows and status == 0 else 0
         self.native_seconds += time.perf_counter() - begun
         if status != 0:
             self._failed(status, count)
         self._tokens.extend(tokens)
-        if not rows:
-            return np.empty((0, self.vocab_size), np.float32)
-        flat = (ctypes.c_float * (rows * self.vocab_size)).from_address(address)
-        return np.frombuffer(flat, np.float32).reshape(rows, self.vocab_size)
+        return self._view(address, rows)
+
+    def _view(self, address: int, rows: int) -> Logits:
+        """float32[rows, vocabulary] at `address`; llama.cpp nearly always uses the same buffer."""
+        view = self._views.get((address, rows))
+        if view is None:
+            if len(self._views) > 256:
+                self._views.clear()
+            floats = (ctypes.c_float * (rows * self.vocab_size)).from_address(address)
+            flat = np.frombuffer(floats, np.float32) if rows else np.empty(0, np.float32)
+            view = flat.reshape(rows, self.vocab_size)
+            self._views[address, rows] = view
+        return view
 
     def _failed(self, status: int, count: int) -> None:
         # llama.cpp may have kept a part of the batch: bring the cache back to what `tokens` says.
@@ -146,9 +152,14 @@ class LlamaModel:
         """Drop all but the first `length` tokens. Raises RollbackRefusedError; never for 0."""
         if length >= len(self._tokens):
             return
+        begun = time.perf_counter()
         if length == 0:
             llama_cpp.llama_memory_clear(self._memory, False)
-        elif not llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1):
+            done = True
+        else:
+            done = llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1)
+        self.native_seconds += time.perf_counter() - begun
+        if not done:
             raise RollbackRefusedError(
                 "This model's memory cannot take back tokens.",
                 "Use it without a draft (--draft none).",
