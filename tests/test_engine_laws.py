@@ -221,10 +221,9 @@ def test_a_prompt_that_does_not_fit_is_refused(prompt: list[Token]) -> None:
         list(decode(target, DRAFTERS["none"](chaotic(4, 0), 4), prompt, DecodeOptions()))
 
 
-@pytest.mark.parametrize("name", list(DRAFTERS))
-@pytest.mark.parametrize("draft_room", [1, 3, 12, 20])
+@pytest.mark.parametrize("draft_room", [1, 2, 3, 4, 12, 20])
 def test_a_draft_with_a_smaller_context_stops_drafting_and_the_text_goes_on(
-    name: str, draft_room: int
+    draft_room: int,
 ) -> None:
     vocab = 5
     logits_of = chaotic(vocab, 8)

@@ -44,7 +44,10 @@ class Drafter(Protocol):
     """A way to guess."""
 
     def begin(self, prompt: Sequence[Token]) -> None:
-        """Start a text. Cheap: work is put off to the first `propose`, which may never come."""
+        """Start a text. A model reads it here, so that its time counts as the prompt's (TTFT).
+
+        Raises `Cancelled`.
+        """
         ...
 
     def propose(self, limit: int, policy: Policy) -> Draft:

@@ -25,10 +25,16 @@ class DraftModelDrafter:
         self._rows: NDArray[np.float32] = np.empty((0, self._vocab), np.float32)
 
     def begin(self, prompt: Sequence[Token]) -> None:
-        """Keep of the cache what the new text begins with."""
+        """Keep of the cache what the new text begins with, and read the rest of it.
+
+        All but the last token, which the first `propose` feeds: its logits are wanted then.
+        """
         self._text = []
         self._foreign = False
         self._learn(prompt)
+        unread = self._text[len(self._model.tokens) : -1]
+        if unread and self._drafts(1) > 0:
+            self._model.extend(unread, rows=0)
 
     def accept(self, tokens: Sequence[Token]) -> None:
         """Keep the drafted tokens that became text, drop the refused ones."""
@@ -54,10 +60,8 @@ class DraftModelDrafter:
 
     def propose(self, limit: int, policy: Policy) -> Draft:
         """Draft `limit` tokens, fewer or none where this model's own context ends."""
-        # The last token drafted is never fed, so the cache grows by one less than the draft.
-        room = self._model.capacity - len(self._text) + 1
-        limit = min(limit, room)
-        if limit < 1 or self._foreign:
+        limit = self._drafts(limit)
+        if limit < 1:
             return NOTHING
         if policy.draw and len(self._rows) < limit:
             self._rows = np.empty((limit, self._vocab), np.float32)
@@ -73,6 +77,13 @@ class DraftModelDrafter:
             proposals.append(proposal)
             feed = [token]
         return Draft(tuple(tokens), tuple(proposals))
+
+    def _drafts(self, limit: int) -> int:
+        """How many of `limit` tokens can be drafted after the text; less than 1 for none.
+
+        The last token drafted is never fed, so the cache grows by one less than the draft.
+        """
+        return 0 if self._foreign else min(limit, self._model.capacity - len(self._text) + 1)
 
     def _refeed(self) -> list[Token]:
         """The last token again, when the cache holds the whole text but no logits to go on from."""
