@@ -1,0 +1,61 @@
+"""What a command loads: `--help` is instant, and the app opens before the models do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import LIMIT, ROOT
+
+LOADED = """
+import contextlib, io, json, sys
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    {code}
+print(json.dumps(sorted(sys.modules)))
+"""
+COMMAND = "import edgespec.cli.main as m; m.main({arguments!r})"
+
+
+def loaded_by(code: str) -> set[str]:
+    script = LOADED.format(code=code)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        cwd=ROOT,
+        check=True,
+    )
+    return set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        (
+            COMMAND.format(arguments=["--help"]),
+            {"textual", "llama_cpp", "huggingface_hub", "numpy", "jinja2", "pydantic"},
+        ),
+        (COMMAND.format(arguments=["run", "--help"]), {"textual", "huggingface_hub", "tui"}),
+        (COMMAND.format(arguments=["bench", "--help"]), {"textual", "huggingface_hub", "tui"}),
+        ("import tui.app", {"llama_cpp", "huggingface_hub", "edgespec.llama"}),
+        ("import edgespec.settings", {"llama_cpp", "textual"}),
+        (
+            "import pkgutil, model_registry as m;"
+            " [__import__(f'model_registry.{f.name}') for f in pkgutil.iter_modules(m.__path__)]",
+            {"numpy", "llama_cpp", "edgespec", "textual"},
+        ),
+        ("import profiles.profile", {"numpy", "llama_cpp", "edgespec", "textual"}),
+        ("import edgespec.engine", {"llama_cpp", "textual", "model_registry"}),
+    ],
+    ids=["help", "run help", "bench help", "app", "settings", "registry", "profiles", "engine"],
+)
+def test_what_is_not_loaded(code: str, absent: set[str]) -> None:
+    assert not loaded_by(code) & absent
+
+
+def test_the_question_can_be_answered_with_yes() -> None:
+    assert {"numpy", "llama_cpp"} <= loaded_by("import edgespec.session")
