@@ -56,6 +56,7 @@ class Session:
         if settings.system:
             self._messages.append(Message("system", settings.system))
         self._answers = 0
+        self._draft_full = False  # told once is enough
         self._cancelled = threading.Event()
         self._process = psutil.Process()
 
@@ -216,13 +217,16 @@ class Session:
             cancelled=self._cancelled.is_set,
         )
         steps = decode(pair.target.model, pair.drafter, prompt, options)
-        drafting = pair.draft is not None
         for event in steps:
             yield from answer.take(event)
             if answer.stopped:
                 steps.close()
-            elif drafting and pair.draft and self.context_used > pair.draft.model.capacity:
-                drafting = False
+            elif (
+                pair.draft
+                and not self._draft_full
+                and self.context_used > pair.draft.model.capacity
+            ):
+                self._draft_full = True
                 size = pair.draft.model.capacity
                 yield Notice(f"The draft's context of {size} tokens is full: going on without it.")
 

@@ -16,8 +16,8 @@ from typing import TextIO
 import llama_cpp
 from platformdirs import user_log_path
 
-_CONTINUE = 5  # GGML_LOG_LEVEL_CONT
-_DEBUG = 4
+# enum ggml_log_level (ggml/include/ggml.h)
+_DEBUG, _ERROR, _CONTINUE = 1, 4, 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ class NativeLog:
         """Append to `path`; where that cannot be written the lines are only kept in memory."""
         self.path = path
         self.recent: deque[str] = deque(maxlen=4000)
+        self._errors: deque[str] = deque(maxlen=100)
         self._file: TextIO | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,6 +54,8 @@ class NativeLog:
             self.recent[-1] += line
         else:
             self.recent.append(line)
+            if level == _ERROR:
+                self._errors.append(line)
         if self._file is not None and level != _DEBUG:
             self._file.write(line)
             self._file.flush()
@@ -60,6 +63,7 @@ class NativeLog:
     def mark(self) -> None:
         """Forget the lines so far; `buffers` and `reason` look at later ones only."""
         self.recent.clear()
+        self._errors.clear()
 
     def buffers(self) -> Buffers:
         """What the lines since `mark` say was allocated."""
@@ -76,15 +80,9 @@ class NativeLog:
         )
 
     def reason(self) -> str:
-        """The line since `mark` that most likely says why a call failed; empty when none does."""
-        telling = [
-            line.strip()
-            for line in self.recent
-            if re.search(
-                r"error|fail|unknown|unsupported|missing|invalid|unable", line, re.IGNORECASE
-            )
-        ]
-        return re.sub(r"^\w+:\s*", "", telling[0]) if telling else ""
+        """The first error since `mark`, without the function's name; empty when there was none."""
+        first = " ".join(self._errors[0].split()) if self._errors else ""
+        return re.sub(r"^\w+:\s*", "", first)
 
 
 _log: NativeLog | None = None
