@@ -10,7 +10,7 @@ import mmap
 import stat
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -65,6 +65,8 @@ class Array:
     length: int
     values: tuple[Scalar, ...] | None
     """The elements, or None where they are more than 64 and stay in the file."""
+    start: int = field(default=0, compare=False, repr=False)
+    """Where the first element begins in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,19 +259,19 @@ class _Reader:
     def _array(self, key: str) -> Array:
         kind = self.number(_U32)
         length = self.number(_U64)
-        keep = length <= _LONGEST_KEPT_ARRAY
+        keep, first = length <= _LONGEST_KEPT_ARRAY, self.at
         if kind == _STRING:
             if not keep:
                 self._skip_strings(length)
-                return Array("string", length, None)
+                return Array("string", length, None, first)
             texts = tuple(self._text(self.number(_U64)) for _ in range(length))
-            return Array("string", length, texts)
+            return Array("string", length, texts, first)
         name, form = _number_type(key, kind)
         start = self._skip(form.size * length)
         if not keep:
-            return Array(name, length, None)
+            return Array(name, length, None, start)
         content = self._data[start : self.at]
-        return Array(name, length, tuple(row[0] for row in form.iter_unpack(content)))
+        return Array(name, length, tuple(row[0] for row in form.iter_unpack(content)), start)
 
     def _string(self) -> str | Array:
         length = self.number(_U64)
