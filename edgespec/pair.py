@@ -17,13 +17,14 @@ from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
 from edgespec.settings import Load
-from model_registry import pairing
+from model_registry import locate, pairing
+from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
-from model_registry.reference import resolve
+from model_registry.quants import Role
 
 SMALL_DEFAULT = (
     "This is {name}, the small model that comes with EdgeSpec: quick, but it knows little and errs "
-    "often. For a better one, download a GGUF file and give it with --model FILE."
+    "often. For a better one: edgespec pull NAME (edgespec search shows names), then --model NAME."
 )
 
 Method = Literal["plain", "draft", "lookup"]
@@ -71,19 +72,22 @@ class Pair:
     @classmethod
     def open(cls, load: Load) -> Pair:
         """Load and check. Raises ModelFileError, PairError, OutOfMemoryError."""
-        target = LoadedModel.open(find(load.model), load, max_rows=load.draft_length + 1)
+        found = find(load.model, with_draft=load.draft is None)
+        target = LoadedModel.open(found.target, load, max_rows=load.draft_length + 1)
         try:
-            pair = cls._with_drafter(target, load)
+            pair = cls._with_drafter(target, load, found.draft)
         except EdgeSpecError:
             target.close()
             raise
+        found.mark_used()
         if load.model is None:
             pair.notices.insert(0, SMALL_DEFAULT.format(name=target.weights.name))
         return pair
 
     @classmethod
-    def _with_drafter(cls, target: LoadedModel, load: Load) -> Pair:
-        if load.draft == "none" or load.draft_length == 0:
+    def _with_drafter(cls, target: LoadedModel, load: Load, own: Path | None) -> Pair:
+        """`own` is the draft that is stored with the target, for when none is named."""
+        if load.draft == "none" or load.draft_length == 0 or (load.draft is None and own is None):
             return cls(target, None, NoDrafter(), "plain")
         if not target.weights.rolls_back:
             pair = cls(target, None, NoDrafter(), "plain")
@@ -93,12 +97,14 @@ class Pair:
             return pair
         if load.draft == "lookup":
             return cls(target, None, LookupDrafter(), "lookup")
-        draft = LoadedModel.open(find(load.draft), load, max_rows=1)
+        found = find(load.draft, role="draft") if own is None or load.draft else Located(own)
+        draft = LoadedModel.open(found.target, load, max_rows=1)
         try:
             check_pair(target.weights, draft.weights)
         except PairError:
             draft.close()
             raise
+        found.mark_used()
         drafter = DraftModelDrafter(draft.model, target.model.vocab_size)
         return cls(target, draft, drafter, "draft")
 
@@ -128,10 +134,10 @@ class Pair:
             loaded.close()
 
 
-def find(reference: str | None) -> Path:
-    """The file that a person means. Raises ModelFileError."""
+def find(reference: str | None, *, role: Role = "target", with_draft: bool = False) -> Located:
+    """The files that a person means. Raises ModelFileError."""
     try:
-        return resolve(reference)
+        return locate.find(reference, role=role, with_draft=with_draft)
     except ModelFileProblem as problem:
         raise ModelFileError(problem.message, problem.hint) from problem
 

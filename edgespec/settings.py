@@ -12,9 +12,9 @@ class Load:
     """What to load and how."""
 
     model: str | None = None
-    """A GGUF file or `package:DIST`; None for the embedded default."""
-    draft: str = "none"
-    """A GGUF file, `lookup` or `none`."""
+    """A stored pair or model, a GGUF file or `package:DIST`; None for the embedded default."""
+    draft: str | None = None
+    """A stored model, a GGUF file, `lookup` or `none`; None for the stored pair's own, else none."""
     draft_length: int = 8
     """The most tokens that will be drafted in one round."""
     context: int = 4096

@@ -11,7 +11,6 @@ from pathlib import Path
 from edgespec.bench import Plan, Report, Row, measure, read_prompts
 from edgespec.cli import output
 from edgespec.cli.options import (
-    Parser,
     add_model_options,
     add_sampling_options,
     load_from,
@@ -20,6 +19,7 @@ from edgespec.cli.options import (
     sampling_from,
 )
 from edgespec.cli.output import ExitCode
+from edgespec.cli.parser import Parser
 from edgespec.errors import UsageError
 from edgespec.pair import Pair
 from profiles.profile import SamplingDefaults, default
@@ -30,7 +30,7 @@ _PLAIN_SAMPLING = SamplingDefaults(temperature=0, top_k=0, top_p=1, min_p=0, rep
 
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     lengths = _lengths(options.lengths)
     plan = Plan(
         prompts=read_prompts(Path(options.prompts).expanduser()),
@@ -52,14 +52,15 @@ def main(arguments: Sequence[str]) -> int:
     return ExitCode.OK
 
 
-def _parser() -> Parser:
+def parser() -> Parser:
+    """The options of the command."""
     profile = default().model_copy(update={"sampling": _PLAIN_SAMPLING})
-    parser = Parser(
+    options = Parser(
         "bench", "Compare plain decoding with fixed draft lengths, interleaved in one process."
     )
-    add_model_options(parser, profile)
-    add_sampling_options(parser, profile)
-    group = parser.add_argument_group("measurement")
+    add_model_options(options, profile)
+    add_sampling_options(options, profile)
+    group = options.add_argument_group("measurement")
     group.add_argument(
         "--prompts", metavar="FILE.jsonl", required=True, help="prompts with their categories"
     )
@@ -81,7 +82,7 @@ def _parser() -> Parser:
         help="above temperature 0: rejection sampling, or the draft's arg-max accepted if equal",
     )
     group.add_argument("--json", action="store_true", help="print JSON")
-    return parser
+    return options
 
 
 def _lengths(text: str) -> list[int]:

@@ -10,13 +10,13 @@ from platformdirs import user_log_path
 
 from edgespec.cli.options import chat_parser, settings_from
 from edgespec.cli.output import ExitCode
+from edgespec.cli.parser import Parser
 from edgespec.errors import UsageError
 
 
 def main(arguments: Sequence[str]) -> int:
     """Chat until the user quits; returns the exit code."""
-    parser = chat_parser("chat", "Talk to a model in the terminal.")
-    settings = settings_from(parser.parse_args(arguments))
+    settings = settings_from(parser().parse_args(arguments))
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("The chat needs a terminal.", "In a pipe use `edgespec run`.")
     _log_to_file()
@@ -34,3 +34,8 @@ def _log_to_file() -> None:
         logging.basicConfig(filename=path, level=logging.WARNING, encoding="utf-8")
     except OSError:
         logging.basicConfig(handlers=[logging.NullHandler()])
+
+
+def parser() -> Parser:
+    """The options of the command."""
+    return chat_parser("chat", "Talk to a model in the terminal.")

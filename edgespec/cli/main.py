@@ -12,12 +12,22 @@ from collections.abc import Sequence
 from edgespec import __version__
 from edgespec.cli import output
 from edgespec.cli.output import ExitCode
-from edgespec.errors import EdgeSpecError, UsageError
+from edgespec.errors import EdgeSpecError, ModelFileError, UsageError
+from model_registry.problem import ModelFileProblem
 
 COMMANDS = {
     "chat": "talk to a model in the terminal",
     "run": "answer one prompt, for pipes and scripts",
     "bench": "measure plain and speculative decoding against each other",
+    "pull": "bring a model, or a target with its draft, onto this machine",
+    "list": "show the pairs and models on this machine",
+    "show": "show all that is known about a pair or a model",
+    "search": "look for pairs and models, here and on the Hub",
+    "pair": "check that a draft fits a target, and store the two",
+    "verify": "compare stored files with what they were when they came",
+    "rm": "remove a pair, a model or an unfinished pull",
+    "prune": "remove what crashes and stopped downloads left",
+    "completion": "print completions for bash, zsh or fish",
 }
 
 _USAGE = """\
@@ -53,6 +63,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.USAGE
     except EdgeSpecError as problem:
         output.error(problem)
+        return ExitCode.ERROR
+    except ModelFileProblem as problem:
+        output.error(ModelFileError(problem.message, problem.hint))
         return ExitCode.ERROR
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

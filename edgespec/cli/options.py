@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
 
-from edgespec.errors import UsageError
+from edgespec.cli.parser import Parser
 from edgespec.sampling import Sampling
 from edgespec.settings import Load, Settings
 from profiles.profile import Profile, default
-
-
-class Parser(argparse.ArgumentParser):
-    """argparse whose errors are ours, and which takes no abbreviations: they break with new options."""
-
-    def __init__(self, command: str, description: str) -> None:
-        super().__init__(
-            prog=f"edgespec {command}",
-            description=description,
-            allow_abbrev=False,
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        )
-
-    def error(self, message: str) -> NoReturn:
-        """Raise instead of printing and leaving."""
-        raise UsageError(
-            f"{message[:1].upper()}{message[1:]}.", f"`{self.prog} --help` lists the options."
-        )
 
 
 def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None:
@@ -34,15 +15,16 @@ def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None
     group = parser.add_argument_group("model")
     group.add_argument(
         "--model",
-        metavar="PATH",
+        metavar="NAME|PATH",
         default=argparse.SUPPRESS,
-        help="GGUF file (default: the small built-in model)",
+        help="stored pair or model, or a GGUF file (default: the small built-in model)",
     )
     group.add_argument(
         "--draft",
-        metavar="PATH|lookup|none",
-        default="none",
-        help="what guesses ahead: a small GGUF file of the same vocabulary, the text so far, or nothing",
+        metavar="NAME|PATH|lookup|none",
+        default=argparse.SUPPRESS,
+        help="what guesses ahead: a small model of the same vocabulary, the text so far, or nothing "
+        "(default: the stored pair's own draft, else none)",
     )
     group.add_argument(
         "--ctx", type=positive, metavar="N", default=profile.context, help="context size in tokens"
@@ -156,7 +138,7 @@ def load_from(options: argparse.Namespace, draft_length: int) -> Load:
     given = vars(options)
     return Load(
         model=given.get("model"),
-        draft=options.draft,
+        draft=given.get("draft"),
         draft_length=draft_length,
         context=options.ctx,
         threads=given.get("threads"),

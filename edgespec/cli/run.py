@@ -14,6 +14,7 @@ from types import FrameType
 from edgespec.cli import output
 from edgespec.cli.options import chat_parser, settings_from
 from edgespec.cli.output import ExitCode
+from edgespec.cli.parser import Parser
 from edgespec.errors import UsageError
 from edgespec.events import Prefilled, Reason
 from edgespec.reply import Notice, ReplyDone, ReplyEvent, StatsChanged, TextDelta
@@ -24,16 +25,23 @@ from edgespec.stats import Stats
 
 def main(arguments: Sequence[str]) -> int:
     """Answer and return the exit code."""
-    parser = chat_parser("run", "Answer one prompt. What comes on stdin is added to it.")
-    parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="the prompt, or its first part")
-    parser.add_argument("--stats", action="store_true", help="print the numbers on stderr")
-    options = parser.parse_args(arguments)
+    options = parser().parse_args(arguments)
     settings = settings_from(options)
     prompt = _prompt(options.prompt)
     done = _answer(settings, prompt)
     if options.stats:
         output.note(describe(done.stats))
     return ExitCode.INTERRUPTED if done.reason is Reason.CANCELLED else ExitCode.OK
+
+
+def parser() -> Parser:
+    """The options of the command."""
+    options = chat_parser("run", "Answer one prompt. What comes on stdin is added to it.")
+    options.add_argument(
+        "prompt", nargs="*", metavar="PROMPT", help="the prompt, or its first part"
+    )
+    options.add_argument("--stats", action="store_true", help="print the numbers on stderr")
+    return options
 
 
 def _prompt(words: list[str]) -> str:
