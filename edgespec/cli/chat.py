@@ -12,11 +12,15 @@ from edgespec.cli.options import chat_parser, settings_from
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 from edgespec.errors import UsageError
+from edgespec.settings import Load
+from model_registry import locate
+from model_registry.inspect import check_file
 
 
 def main(arguments: Sequence[str]) -> int:
     """Chat until the user quits; returns the exit code."""
     settings = settings_from(parser().parse_args(arguments))
+    _check_files(settings.load)
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("The chat needs a terminal.", "In a pipe use `edgespec run`.")
     _log_to_file()
@@ -24,6 +28,16 @@ def main(arguments: Sequence[str]) -> int:
 
     run_chat(settings)
     return ExitCode.OK
+
+
+def _check_files(load: Load) -> None:
+    """Refuse a missing or damaged file here, in the shell, before a screen opens for nothing.
+
+    Reads headers only. Raises ModelFileProblem.
+    """
+    check_file(locate.find(load.model).target)
+    if load.draft not in {None, "none", "lookup"}:
+        check_file(locate.find(load.draft, role="draft").target)
 
 
 def _log_to_file() -> None:

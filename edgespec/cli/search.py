@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         output.answer(_text(known, pairs, models, found) or f"Nothing is known as {text!r}.\n")
     if problem:
-        output.note(f"The Hub was not asked: {problem.message}")
+        output.note(f"No answer from the Hub: {problem.message}")
     return ExitCode.OK
 
 

@@ -103,3 +103,8 @@ def test_the_target_of_a_refused_pair_answers_alone(edgespec: Run, models: Model
     done = edgespec("run", "hello", *target)
     assert done.returncode == 0
     assert done.stdout.strip()
+
+
+def test_the_chat_refuses_a_missing_file_before_it_opens(edgespec: Run) -> None:
+    result = edgespec("chat", "--model", "no-such-file.gguf")
+    refused(result, "no-such-file.gguf")

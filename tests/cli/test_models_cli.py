@@ -185,7 +185,7 @@ def test_offline(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = run("search", "coder")
     assert code == 0
     assert "qwen2.5-coder-7b" in out
-    assert "The Hub was not asked" in err
+    assert "No answer from the Hub" in err
 
 
 def test_search(run: Run, hub: FakeHub) -> None:
