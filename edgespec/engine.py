@@ -126,6 +126,7 @@ def _round(target: LanguageModel, drafter: Drafter, judge: _Judge, options: Deco
         draft_seconds=drafted - begun,
         verify_seconds=verified - drafted,
         seconds=options.clock() - begun,
+        source=draft.source,
     )
 
 

@@ -64,6 +64,8 @@ class Round:
     verify_seconds: float
     seconds: float
     """The whole round, with the time outside the models."""
+    source: str = ""
+    """The drafter that proposed, where several take turns; empty when nothing was drafted."""
 
     def keep(self, count: int) -> Round:
         """This round as if it had ended after `count` of its tokens."""

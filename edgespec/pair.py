@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,7 +28,10 @@ SMALL_DEFAULT = (
     "often. For a better one: edgespec pull NAME (edgespec search shows names), then --model NAME."
 )
 
-Method = Literal["plain", "draft", "lookup"]
+Method = Literal["plain", "draft", "lookup", "auto"]
+
+MAX_DRAFT = 31
+"""The longest draft there is: one batch of 32 rows with the token before it."""
 
 
 @dataclass(slots=True)
@@ -57,15 +61,20 @@ class LoadedModel:
 
 
 class Pair:
-    """A loaded target and its drafter."""
+    """A loaded target and the drafters that it can be used with."""
 
     def __init__(
-        self, target: LoadedModel, draft: LoadedModel | None, drafter: Drafter, method: Method
+        self,
+        target: LoadedModel,
+        draft: LoadedModel | None,
+        drafters: Mapping[Method, Drafter],
+        method: Method,
     ) -> None:
+        """`method` names the one of `drafters` that answers are decoded with."""
         self.target = target
         self.end_tokens = target.weights.tokenizer.end_tokens
         self.draft = draft
-        self.drafter = drafter
+        self.drafters = drafters
         self.method: Method = method
         self.notices: list[str] = []
 
@@ -73,9 +82,10 @@ class Pair:
     def open(cls, load: Load) -> Pair:
         """Load and check. Raises ModelFileError, PairError, OutOfMemoryError."""
         found = find(load.model, with_draft=load.draft is None)
-        target = LoadedModel.open(found.target, load, max_rows=load.draft_length + 1)
+        longest = MAX_DRAFT if load.draft_length is None else load.draft_length
+        target = LoadedModel.open(found.target, load, max_rows=longest + 1)
         try:
-            pair = cls._with_drafter(target, load, found.draft)
+            pair = cls._with_drafters(target, load, found.draft)
         except EdgeSpecError:
             target.close()
             raise
@@ -85,28 +95,28 @@ class Pair:
         return pair
 
     @classmethod
-    def _with_drafter(cls, target: LoadedModel, load: Load, own: Path | None) -> Pair:
+    def _with_drafters(cls, target: LoadedModel, load: Load, own: Path | None) -> Pair:
         """`own` is the draft that is stored with the target, for when none is named."""
-        if load.draft == "none" or load.draft_length == 0 or (load.draft is None and own is None):
-            return cls(target, None, NoDrafter(), "plain")
+        plain: dict[Method, Drafter] = {"plain": NoDrafter()}
+        if load.draft == "none" or load.draft_length == 0:
+            return cls(target, None, plain, "plain")
         if not target.weights.rolls_back:
-            pair = cls(target, None, NoDrafter(), "plain")
+            pair = cls(target, None, plain, "plain")
             pair.notices.append(
                 f"{target.weights.name} cannot take back tokens, so nothing is drafted for it."
             )
             return pair
-        if load.draft == "lookup":
-            return cls(target, None, LookupDrafter(), "lookup")
-        found = find(load.draft, role="draft") if own is None or load.draft else Located(own)
-        draft = LoadedModel.open(found.target, load, max_rows=1)
-        try:
-            check_pair(target.weights, draft.weights)
-        except PairError:
-            draft.close()
-            raise
-        found.mark_used()
-        drafter = DraftModelDrafter(draft.model, target.model.vocab_size)
-        return cls(target, draft, drafter, "draft")
+        draft = _open_draft(target, load, own)
+        drafters: dict[Method, Drafter] = {**plain, "lookup": LookupDrafter()}
+        if draft:
+            drafters["draft"] = DraftModelDrafter(draft.model, target.model.vocab_size)
+        fixed: Method = "draft" if draft else "lookup" if load.draft == "lookup" else "plain"
+        return cls(target, draft, drafters, fixed)
+
+    @property
+    def drafter(self) -> Drafter:
+        """The one that answers are decoded with."""
+        return self.drafters[self.method]
 
     @property
     def models(self) -> list[LoadedModel]:
@@ -129,7 +139,8 @@ class Pair:
 
     def close(self) -> None:
         """Free everything. May be called again; nothing may be computing."""
-        self.drafter.close()
+        for drafter in self.drafters.values():
+            drafter.close()
         for loaded in self.models:
             loaded.close()
 
@@ -140,6 +151,21 @@ def find(reference: str | None, *, role: Role = "target", with_draft: bool = Fal
         return locate.find(reference, role=role, with_draft=with_draft)
     except ModelFileProblem as problem:
         raise ModelFileError(problem.message, problem.hint) from problem
+
+
+def _open_draft(target: LoadedModel, load: Load, own: Path | None) -> LoadedModel | None:
+    """The draft model that is asked for, or stored with the target."""
+    if load.draft == "lookup" or (load.draft is None and own is None):
+        return None
+    found = find(load.draft, role="draft") if own is None or load.draft else Located(own)
+    draft = LoadedModel.open(found.target, load, max_rows=1)
+    try:
+        check_pair(target.weights, draft.weights)
+    except PairError:
+        draft.close()
+        raise
+    found.mark_used()
+    return draft
 
 
 def check_pair(target: Weights, draft: Weights) -> None:

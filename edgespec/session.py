@@ -18,7 +18,7 @@ from edgespec.errors import EdgeSpecError, UsageError
 from edgespec.events import Reason
 from edgespec.llama.templates import BuiltinTemplate, builtin_names
 from edgespec.llama.weights import Weights
-from edgespec.pair import Pair
+from edgespec.pair import MAX_DRAFT, Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
 from edgespec.templates import JinjaTemplate, Template, choose_template, special_texts
@@ -88,7 +88,8 @@ class Session:
     @property
     def draft_length(self) -> int:
         """Tokens drafted in a round at most; 0 for plain decoding."""
-        return 0 if self._pair.method == "plain" else self._settings.load.draft_length
+        chosen = self._settings.load.draft_length
+        return 0 if self._pair.method == "plain" else MAX_DRAFT if chosen is None else chosen
 
     @property
     def messages(self) -> tuple[Message, ...]:

@@ -15,8 +15,8 @@ class Load:
     """A stored pair or model, a GGUF file or `package:DIST`; None for the embedded default."""
     draft: str | None = None
     """A stored model, a GGUF file, `lookup` or `none`; None for the stored pair's own, else none."""
-    draft_length: int = 8
-    """The most tokens that will be drafted in one round."""
+    draft_length: int | None = None
+    """Tokens drafted in every round; None to choose drafter and length by what they are worth."""
     context: int = 4096
     """Tokens; cut to what the target was trained for."""
     threads: int | None = None

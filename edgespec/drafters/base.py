@@ -22,9 +22,31 @@ class Draft:
     proposals: tuple[Distribution | None, ...] = ()
     """For each token the distribution it was drawn from; None where it was the only choice (a point
     mass). Valid until the drafter's next call."""
+    source: str = ""
+    """Which drafter made it, where several take turns: `lookup`, `draft`, ... Empty for no draft."""
 
 
 NOTHING = Draft()
+
+
+class Pace(Protocol):
+    """Decides, token by token, whether a drafter that can stop anywhere goes on.
+
+    Both questions are asked before the token in question is drawn. That is what keeps sampled text
+    exact: whether a position is verified may depend on its distribution and on what came before it,
+    never on the token drawn there.
+    """
+
+    def step(self) -> bool:
+        """Whether one more step of the draft model is worth its time."""
+        ...
+
+    def keep(self, confidence: float) -> bool:
+        """Whether the token after that step is to be part of the draft; if not, the draft ends.
+
+        `confidence` is the highest probability in the draft's own distribution there.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +60,8 @@ class Policy:
     draw: bool
     """Draw each token from the draft's distribution, for rejection sampling. If not, propose the
     most likely one as a point mass."""
+    pace: Pace | None = None
+    """Who decides where the draft ends before its limit; None for nobody."""
 
 
 class Drafter(Protocol):

@@ -76,7 +76,7 @@ class DraftModelDrafter:
             tokens.append(token)
             proposals.append(proposal)
             feed = [token]
-        return Draft(tuple(tokens), tuple(proposals))
+        return Draft(tuple(tokens), tuple(proposals), "draft")
 
     def _drafts(self, limit: int) -> int:
         """How many of `limit` tokens can be drafted after the text; less than 1 for none.

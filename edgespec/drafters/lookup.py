@@ -47,7 +47,7 @@ class LookupDrafter:
         if start is None:
             return NOTHING
         places = start + np.arange(limit) % (self._length - start)
-        return Draft(tuple(self._text[places].tolist()), (None,) * limit)
+        return Draft(tuple(self._text[places].tolist()), (None,) * limit, "lookup")
 
     def close(self) -> None:
         """Nothing to give back."""
