@@ -110,6 +110,11 @@ class Distribution:
         places = self.ids.searchsorted(ids).clip(max=len(self.ids) - 1)
         return np.where(self.ids[places] == ids, self.probs[places], 0)
 
+    @property
+    def highest(self) -> float:
+        """The probability of the most likely token."""
+        return float(self.probs.max())
+
     def draw(self, uniform: float) -> Token:
         """The token at `uniform` in [0, 1) of the cumulative distribution."""
         if self.ids is not None:
@@ -178,6 +183,16 @@ def _normalised(rest: NDArray[np.floating], p: Distribution) -> Distribution:
 def choose(logits: Logits, sampling: Sampling, recent: Sequence[Token] = ()) -> Token:
     """The arg-max of float32[vocabulary] logits, after penalties for the tokens in `recent`."""
     return int((_penalised(logits, sampling, recent) if recent else logits).argmax())
+
+
+def confidence(logits: Logits) -> float:
+    """The probability of the most likely token, for float32[vocabulary] logits as they are.
+
+    Tokens below e^-16 of it are left out: a comparison costs less than exp(), and all of them
+    together hold next to nothing.
+    """
+    highest = logits.max()
+    return float(1 / np.exp(logits[logits > highest - 16] - highest).sum())
 
 
 def distribution(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from edgespec.controller.auto import AutoDrafter
+from edgespec.costs import Costs, CostTable
 from edgespec.drafters.base import Draft, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
@@ -108,7 +110,7 @@ class Scripted:
 
 
 DrafterMaker = Callable[[Callable[[tuple[Token, ...]], Logits], int], "AnyDrafter"]
-AnyDrafter = NoDrafter | LookupDrafter | DraftModelDrafter | Scripted
+AnyDrafter = NoDrafter | LookupDrafter | DraftModelDrafter | Scripted | AutoDrafter
 
 
 def no_drafter(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> NoDrafter:
@@ -131,12 +133,26 @@ def self_draft(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> 
     return DraftModelDrafter(FakeModel(logits_of, vocab), vocab)
 
 
+def auto(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> AutoDrafter:
+    """Everything at once, and drafting cheap enough to be used."""
+    costs = Costs((CostTable(0, {1: 1.0, 2: 1.1, 16: 2.0}, {1: 0.1, 16: 0.3}),))
+    clock = iter(range(1_000_000))
+    return AutoDrafter(
+        costs,
+        LookupDrafter(min_match=1),
+        good_draft(logits_of, vocab),
+        12,
+        lambda: next(clock) / 2,
+    )
+
+
 DRAFTERS: dict[str, DrafterMaker] = {
     "none": no_drafter,
     "lookup": lookup,
     "good draft": good_draft,
     "bad draft": bad_draft,
     "self draft": self_draft,
+    "auto": auto,
 }
 
 

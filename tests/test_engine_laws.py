@@ -151,7 +151,8 @@ def test_law_c_the_target_as_its_own_draft_is_accepted_in_full(
     assert rounds[0].proposed == 5
 
 
-@pytest.mark.parametrize("name", list(DRAFTERS))
+# What the controller proposes depends on times and on what it has learnt, by design.
+@pytest.mark.parametrize("name", [name for name in DRAFTERS if name != "auto"])
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("draw", [False, True])
 def test_law_d_a_drafter_fed_step_by_step_proposes_what_a_fresh_one_does(

@@ -37,8 +37,8 @@ class Pace(Protocol):
     never on the token drawn there.
     """
 
-    def step(self) -> bool:
-        """Whether one more step of the draft model is worth its time."""
+    def step(self, drafted: Sequence[Token]) -> bool:
+        """Whether one more step of the draft model, after those drafted so far, is worth its time."""
         ...
 
     def keep(self, confidence: float) -> bool:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from edgespec.drafters.base import NOTHING, Draft, Policy
 from edgespec.errors import RollbackRefusedError
-from edgespec.model import LanguageModel, Logits, Token
-from edgespec.sampling import Distribution, choose, distribution
+from edgespec.model import LanguageModel, Token
+from edgespec.sampling import Distribution, Sampling, choose, confidence, distribution
 
 
 class DraftModelDrafter:
@@ -29,9 +29,22 @@ class DraftModelDrafter:
 
         All but the last token, which the first `propose` feeds: its logits are wanted then.
         """
+        self.start(prompt)
+        self.read()
+
+    def start(self, prompt: Sequence[Token]) -> None:
+        """As `begin`, but read nothing yet: for who does not know whether anything will be drafted."""
         self._text = []
         self._foreign = False
         self._learn(prompt)
+
+    @property
+    def unread(self) -> int:
+        """Tokens of the text that the first step of the next draft will have to feed."""
+        return len(self._text) - len(self._model.tokens)
+
+    def read(self) -> None:
+        """Feed what is unread, but the last token. Raises `Cancelled`."""
         unread = self._text[len(self._model.tokens) : -1]
         if unread and self._drafts(1) > 0:
             self._model.extend(unread, rows=0)
@@ -65,17 +78,31 @@ class DraftModelDrafter:
             return NOTHING
         if policy.draw and len(self._rows) < limit:
             self._rows = np.empty((limit, self._vocab), np.float32)
+        pace = policy.pace
         tokens: list[Token] = []
         proposals: list[Distribution | None] = []
         feed = self._text[len(self._model.tokens) :] or self._refeed()
         for i in range(limit):
+            if pace and not pace.step(tokens):
+                break
             logits = self._model.extend(feed, rows=1)[0, : self._vocab]
-            token, proposal = self._next(
-                logits, policy, tokens, self._rows[i] if policy.draw else None
+            recent = self._recent(policy.sampling, tokens)
+            proposal = (
+                distribution(logits, policy.sampling, recent, out=self._rows[i])
+                if policy.draw
+                else None
             )
+            if pace and not pace.keep(confidence(logits) if proposal is None else proposal.highest):
+                break
+            if proposal is None:
+                token = choose(logits, policy.sampling, recent)
+            else:
+                token = proposal.draw(policy.uniform())
             tokens.append(token)
             proposals.append(proposal)
             feed = [token]
+        if not tokens:
+            return NOTHING
         return Draft(tuple(tokens), tuple(proposals), "draft")
 
     def _drafts(self, limit: int) -> int:
@@ -90,19 +117,11 @@ class DraftModelDrafter:
         self._cut(len(self._text) - 1)
         return self._text[len(self._model.tokens) :]
 
-    def _next(
-        self, logits: Logits, policy: Policy, drafted: list[Token], out: Logits | None
-    ) -> tuple[Token, Distribution | None]:
-        sampling = policy.sampling
-        recent = (
-            sampling.window([*self._text[-sampling.penalty_window :], *drafted])
-            if sampling.looks_back
-            else ()
-        )
-        if not policy.draw:
-            return choose(logits, sampling, recent), None
-        proposal = distribution(logits, sampling, recent, out=out)
-        return proposal.draw(policy.uniform()), proposal
+    def _recent(self, sampling: Sampling, drafted: list[Token]) -> Sequence[Token]:
+        """What the penalties look at before the next drafted token."""
+        if not sampling.looks_back:
+            return ()
+        return sampling.window([*sampling.window(self._text), *drafted])
 
     def close(self) -> None:
         """Nothing: whoever loaded the model closes it."""

@@ -24,6 +24,7 @@ class LookupDrafter:
         self._max_match = max_match
         self._text = np.empty(1024, np.int32)
         self._length = 0
+        self._found: tuple[int, int] | None = None
 
     def begin(self, prompt: Sequence[Token]) -> None:
         """Forget the text before."""
@@ -33,29 +34,45 @@ class LookupDrafter:
     def accept(self, tokens: Sequence[Token]) -> None:
         """Append to the text."""
         end = self._length + len(tokens)
-        if end > len(self._text):
-            self._text = np.concatenate([self._text[: self._length], np.empty(end, np.int32)])
+        self._make_room(end)
         self._text[self._length : end] = tokens
         self._length = end
+        self._found = None
 
     def propose(self, limit: int, policy: Policy) -> Draft:
-        """Copy what followed the match.
+        """Copy what followed the match."""
+        _, tokens = self.continuation((), limit)
+        return Draft(tokens, (None,) * len(tokens), "lookup") if tokens else NOTHING
 
-        A match that reaches into its own continuation is a repetition; it goes on repeating.
+    def continuation(self, drafted: Sequence[Token], limit: int) -> tuple[int, tuple[Token, ...]]:
+        """How long a match the text with `drafted` behind it ends in, and what followed that.
+
+        At most `limit` tokens; (0, ()) for no match. One that reaches into its own continuation is a
+        repetition, and goes on repeating.
         """
-        start = self._continuation()
-        if start is None:
-            return NOTHING
-        places = start + np.arange(limit) % (self._length - start)
-        return Draft(tuple(self._text[places].tolist()), (None,) * limit, "lookup")
+        end = self._length + len(drafted)
+        self._make_room(end)
+        self._text[self._length : end] = drafted
+        if drafted:
+            matched, start = self._search(end)
+        else:
+            matched, start = self._found = self._found or self._search(end)
+        if not matched:
+            return 0, ()
+        places = start + np.arange(limit) % (end - start)
+        return matched, tuple(self._text[places].tolist())
 
     def close(self) -> None:
         """Nothing to give back."""
 
-    def _continuation(self) -> int | None:
-        """Where the text goes on after the most recent of the longest earlier copies of its end."""
-        text = self._text[: self._length]
-        last = self._length - 1
+    def _make_room(self, end: int) -> None:
+        if end > len(self._text):
+            self._text = np.concatenate([self._text[: self._length], np.empty(end, np.int32)])
+
+    def _search(self, end: int) -> tuple[int, int]:
+        """Length of the longest match, and where the most recent of these goes on; (0, 0) for none."""
+        text = self._text[:end]
+        last = end - 1
         ends = (text[:-1] == text[-1]).nonzero()[0] if last > 0 else text[:0]
         matched = 1 if len(ends) else 0
         while 0 < matched < self._max_match:
@@ -65,4 +82,4 @@ class LookupDrafter:
                 break
             ends = longer
             matched += 1
-        return int(ends[-1]) + 1 if matched >= self._min_match else None
+        return (matched, int(ends[-1]) + 1) if matched >= self._min_match else (0, 0)

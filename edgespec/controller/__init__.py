@@ -1,0 +1,1 @@
+"""Decides every round what drafts, how long, and whether anything does."""

@@ -1,0 +1,303 @@
+"""The drafter of drafters: each round it takes what promises most tokens a second, or nothing.
+
+The rule is measured goodput. What an action is worth is its expected tokens less what its time would
+have earned at the present rate; plain decoding is one of the actions. Costs come from measured tables
+that follow the machine (`timing`), acceptance is learnt by sign and answer (`acceptance`), the end of
+a draft from an optimal stopping rule over both (`stopping`). A drafter that loses against plain
+decoding in fact, whatever was expected of it, is suspended (`account`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from edgespec.controller.account import Purse, Trial
+from edgespec.controller.beliefs import Beliefs
+from edgespec.controller.stopping import StoppingRule
+from edgespec.controller.timing import Timing
+from edgespec.costs import Costs
+from edgespec.drafters.base import NOTHING, Draft, Policy
+from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.lookup import LookupDrafter
+from edgespec.model import Token
+
+_VERSION = 1
+"""Of what is kept between sessions."""
+_REFRESH = 4
+"""Rounds after which the stopping rule is made again: that takes a millisecond."""
+_FEW = 64
+"""A model that has more than this to read yet is not tried in the midst of an answer."""
+_FADE = 0.95
+_CAUTION = 1.1
+"""What the rows of copied tokens are taken to cost: a bet that is even on paper is not worth taking."""
+"""By how much a round's weight in the present rate fades with each later one."""
+
+
+class AutoDrafter:
+    """Chooses between lookup, a draft model and nothing, and how long to draft."""
+
+    def __init__(
+        self,
+        costs: Costs,
+        lookup: LookupDrafter,
+        model: DraftModelDrafter | None,
+        longest: int,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`longest` is the most tokens of a draft; `clock` is that of the engine."""
+        self._costs = costs
+        self._lookup = lookup
+        self._model = model
+        self._longest = longest
+        self._clock = clock
+        self.forget()
+
+    def use(self, model: DraftModelDrafter) -> None:
+        """Draft with another instance of the same draft model from the next text on."""
+        self._model = model
+
+    def forget(self) -> None:
+        """Know nothing but the costs, as when new."""
+        self._timing = Timing(self._costs, self._longest + 1)
+        self._beliefs = {True: Beliefs(), False: Beliefs()}
+        """By whether drafts are drawn: a drawn token is accepted by another rule than an arg-max."""
+        self._purse = Purse()
+        self._trials = {"lookup": Trial(), "draft": Trial()}
+        self._tokens = self._time = 4.0
+        self._rule: StoppingRule | None = None
+        self._length = self._rounds = 0
+        self._drawn = False
+        self._round: _Round | None = None
+
+    def learned(self) -> dict[str, object]:
+        """What use has taught, as JSON would hold it, for `restore` in a later session."""
+        draft = self._trials["draft"]
+        return {
+            "version": _VERSION,
+            "greedy": self._beliefs[False].counts(),
+            "drawn": self._beliefs[True].counts(),
+            "answers_wait": draft.answers_wait,
+        }
+
+    def restore(self, learned: Mapping[str, object]) -> None:
+        """Go on from what an earlier session learnt; whatever is not that is left alone."""
+        if learned.get("version") != _VERSION:
+            return
+        beliefs = {True: Beliefs(), False: Beliefs()}
+        try:
+            for drawn, name in ((False, "greedy"), (True, "drawn")):
+                counts = learned.get(name)
+                if isinstance(counts, Mapping):
+                    beliefs[drawn].restore(counts)
+        except ValueError:
+            return
+        self._beliefs = beliefs
+        wait = learned.get("answers_wait")
+        if isinstance(wait, int) and 0 <= wait <= Trial.MOST_ANSWERS:
+            self._trials["draft"].answers_wait = self._trials["draft"].answers = wait
+
+    def begin(self, prompt: Sequence[Token]) -> None:
+        """Start a text. The draft model reads it only where it is likely to be used."""
+        self._length, self._rounds, self._round = len(prompt), 0, None
+        self._lookup.begin(prompt)
+        for beliefs in self._beliefs.values():
+            beliefs.begin()
+        self._purse.begin()
+        for trial in self._trials.values():
+            trial.begin()
+        if self._model:
+            self._model.start(prompt)
+            self._timing.move(self._length)
+            self._make_rule(self._beliefs[self._drawn])
+            wanted = self._rule is not None and self._rule.value() > self._rule.plain()
+            if wanted or not self._trials["draft"].answers:
+                self._model.read()
+
+    def propose(self, limit: int, policy: Policy) -> Draft:
+        """The best draft that is known of, often none."""
+        self._timing.move(self._length)
+        self._drawn = policy.draw
+        beliefs = self._beliefs[policy.draw]
+        if self._rounds % _REFRESH == 0:
+            self._make_rule(beliefs)
+        self._rounds += 1
+        limit = min(limit, self._longest)
+        self._round = this = _Round(self, beliefs, limit, self._purse.stake)
+        plain = 1 - this.rate * self._timing.token
+        by_lookup, count = this.extension()
+        by_lookup += plain
+        by_model = self._model_worth(this.rate)
+        lookup, model = self._trials["lookup"], self._trials["draft"]
+        this.may_copy = not lookup.suspended or lookup.due
+        if count and this.may_copy and by_lookup > by_model:
+            this.extend(count)
+        elif self._model and self._rule:
+            this.trial = by_model <= plain or model.suspended
+            if not this.trial or (model.due and self._model.unread <= _FEW):
+                this.by_model(self._model, self._rule, policy)
+        this.proposed_at = self._clock()
+        return this.draft
+
+    @property
+    def _rate(self) -> float:
+        """Tokens a second that are being earned; at the least what plain decoding would earn."""
+        return max(self._tokens / self._time, 1.0) / self._timing.token
+
+    def _make_rule(self, beliefs: Beliefs) -> None:
+        if self._model:
+            self._rule = StoppingRule(
+                self._timing.verify_all(),
+                self._timing.draft(1),
+                self._rate,
+                beliefs.confidences.rates(),
+                beliefs.frequency.rates(),
+                beliefs.kinds,
+                self._longest,
+            )
+
+    def _model_worth(self, rate: float) -> float:
+        if not self._model or not self._rule:
+            return float("-inf")
+        unread = max(self._model.unread, 1)
+        late = self._timing.draft(unread) - self._timing.draft(1)
+        return self._rule.value() - rate * late
+
+    def accept(self, tokens: Sequence[Token]) -> None:
+        """Learn from the round, then tell the drafters."""
+        if self._round:
+            self._learn(self._round, tokens, self._clock())
+        self._round = None
+        self._length += len(tokens)
+        self._lookup.accept(tokens)
+        if self._model:
+            self._model.accept(tokens)
+
+    def _learn(self, this: _Round, tokens: Sequence[Token], now: float) -> None:
+        rows = len(this.draft.tokens) + 1
+        self._timing.saw_verify(rows, now - this.proposed_at)
+        # Not the time that it took: one pass that something else interrupted is no one's fault.
+        spent = (self._timing.verify(rows) + this.draft_seconds) / self._timing.token
+        self._tokens = _FADE * self._tokens + len(tokens)
+        self._time = _FADE * self._time + spent
+        gain = len(tokens) - spent
+        if rows > 1 or this.draft_seconds:
+            self._purse.book(gain)
+        else:
+            self._purse.unused(len(tokens))
+        for name, used in (("lookup", this.copied > 0), ("draft", this.draft_seconds > 0)):
+            if used:
+                self._trials[name].used(gain, self._purse.overdrawn, this.trial)
+            else:
+                self._trials[name].unused(len(tokens))
+        this.learn(tokens)
+
+    def close(self) -> None:
+        """Nothing: whoever made the drafters closes them."""
+
+
+class _Round:
+    """What is decided and seen in one round. It is the pace of a draft model."""
+
+    def __init__(self, auto: AutoDrafter, beliefs: Beliefs, limit: int, stake: float) -> None:
+        self._timing, self._clock, self._lookup = auto._timing, auto._clock, auto._lookup
+        self.rate = auto._rate
+        self._beliefs = beliefs
+        self._limit = limit
+        self._left = stake * self._timing.token
+        """Seconds that the round may take."""
+        self.match, self._shadow = self._lookup.continuation((), limit)
+        """What lookup would propose; scored for free, whatever is done."""
+        self._copy = self.match, self._shadow
+        """The same after the tokens drafted so far."""
+        self.may_copy = False
+        self.draft = NOTHING
+        self.trial = False
+        self.copied = 0
+        self.draft_seconds = self.proposed_at = 0.0
+        self._bins: list[int] = []
+        self._survival, self._kind = 1.0, 0
+        self._matches = beliefs.matches
+
+    def extension(self) -> tuple[float, int]:
+        """What it is worth to copy after the tokens drafted so far, and how many."""
+        match, tokens = self._copy
+        drafted = len(self._bins)
+        best, count, total, survival = 0.0, 0, 0.0, self._survival
+        here = self._timing.verify(drafted + 1)
+        for n in range(1, min(len(tokens), self._limit - drafted) + 1):
+            cost = self._timing.verify(drafted + n + 1)
+            if cost > self._left:
+                break
+            survival *= self._matches.rate(match + n - 1)
+            total += survival
+            worth = total - _CAUTION * self.rate * (cost - here)
+            if worth > best:
+                best, count = worth, n
+        return best, count
+
+    def extend(self, count: int) -> None:
+        """Copy so many tokens."""
+        self.copied = count
+        source = f"{self.draft.source}+lookup" if self.draft.tokens else "lookup"
+        tokens = (*self.draft.tokens, *self._copy[1][:count])
+        self.draft = Draft(tokens, (*self.draft.proposals, *(None,) * count), source)
+
+    def by_model(self, model: DraftModelDrafter, rule: StoppingRule, policy: Policy) -> None:
+        """Let the model draft at the pace of the stopping rule, and copy what follows."""
+        self._rule = rule
+        self._feeds = max(model.unread, 1)
+        self._drafted: list[Token] = []
+        self.draft = model.propose(self._limit, replace(policy, pace=self))
+        if self.draft.tokens and self.may_copy:
+            self._look(self.draft.tokens)
+            _, count = self.extension()
+            if count:
+                self.extend(count)
+
+    def _look(self, drafted: Sequence[Token]) -> None:
+        drafted = drafted[: len(self._bins)]
+        self._copy = self._lookup.continuation(drafted, self._limit - len(drafted))
+
+    def step(self, drafted: Sequence[Token]) -> bool:
+        """See `Pace`."""
+        count = len(drafted)
+        cost = self._timing.draft(self._feeds)
+        if self._timing.verify(count + 2) + cost > self._left:
+            return False
+        if count:
+            gain = self._rule.gain(count, self._survival, self._kind)
+            if gain <= 0:
+                return False
+            if self.may_copy:
+                self._look(drafted)
+                if self.extension()[0] > gain:
+                    return False
+        self._begun = self._clock()
+        return True
+
+    def keep(self, confidence: float) -> bool:
+        """See `Pace`."""
+        self._timing.saw_draft(self._feeds, self._clock() - self._begun)
+        took = self._timing.draft(self._feeds)
+        self.draft_seconds += took
+        self._left -= took
+        self._feeds = 1
+        bin_ = self._beliefs.saw_confidence(self._kind, confidence)
+        if not self._rule.keep(len(self._bins), self._survival, bin_):
+            self._matches = self._beliefs.doubtful
+            return False
+        self._survival = self._rule.survives(self._survival, bin_)
+        self._kind = self._beliefs.kinds[bin_]
+        self._bins.append(bin_)
+        return True
+
+    def learn(self, text: Sequence[Token]) -> None:
+        """The draft was tested: `text` is what became of it."""
+        drafted = len(self._bins)
+        ours = self.draft.tokens
+        self._beliefs.saw_draft(self._bins, ours[:drafted], text)
+        self._beliefs.matches.saw(self.match, self._shadow, text)
+        if drafted and self.copied and ours[:drafted] == tuple(text[:drafted]):
+            self._matches.saw(self._copy[0], ours[drafted:], text[drafted:])
