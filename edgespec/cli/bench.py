@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from edgespec.bench import Plan, Report, Row, measure, read_prompts
+from edgespec import __version__
+from edgespec.bench import plot, tables
+from edgespec.bench.arms import Arm, arms_of, parse_methods
+from edgespec.bench.figures import make_report
+from edgespec.bench.measure import Plan, Run, measure
+from edgespec.bench.prompts import encode, read_prompts
+from edgespec.bench.report import SERVER, Report
 from edgespec.cli import output
 from edgespec.cli.options import (
     add_model_options,
@@ -20,8 +26,10 @@ from edgespec.cli.options import (
 )
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
-from edgespec.errors import UsageError
-from edgespec.pair import Pair
+from edgespec.errors import EdgeSpecError, UsageError
+from edgespec.pair import MAX_DRAFT, Method, Pair, usable_cores
+from edgespec.sampling import Sampling
+from edgespec.settings import Load
 from profiles.profile import SamplingDefaults, default
 
 # The model's own distribution: truncation would flatter every drafter.
@@ -31,40 +39,87 @@ _PLAIN_SAMPLING = SamplingDefaults(temperature=0, top_k=0, top_p=1, min_p=0, rep
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; returns the exit code."""
     options = parser().parse_args(arguments)
-    lengths = _lengths(options.lengths)
-    plan = Plan(
-        prompts=read_prompts(Path(options.prompts).expanduser()),
-        lengths=lengths,
-        sampling=sampling_from(options),
-        max_tokens=options.max_tokens,
-        repeats=options.repeats,
-        seed=vars(options).get("seed", 0),
-        draw_drafts=options.acceptance == "rejection",
-    )
-    pair = Pair.open(load_from(options, max(lengths)))
-    try:
+    methods, lengths = parse_methods(options.methods), _lengths(options.lengths)
+    sampling = sampling_from(options)
+    temperatures = _temperatures(options, sampling)
+    if "plot" in options:
+        plot.check_plot(options.plot)
+    prompts = read_prompts(Path(options.prompts).expanduser())
+    load = _load(options, methods, lengths)
+    with ExitStack() as stack:
+        pair = stack.enter_context(closing(Pair.open(load)))
         for text in pair.notices:
             output.note(text)
-        report = measure(pair, plan, output.note)
-    finally:
-        pair.close()
-    output.answer(as_json(report) if options.json else as_table(report))
-    return ExitCode.OK
+        plan = Plan(
+            prompts=prompts,
+            encoded=encode(pair, prompts, options.max_tokens),
+            temperatures=temperatures,
+            sampling=sampling,
+            max_tokens=options.max_tokens,
+            repeats=options.repeats,
+            seed=vars(options).get("seed", 0),
+            draw_drafts=options.acceptance == "rejection",
+            forget=options.forget,
+        )
+        arms = arms_of(pair, methods, lengths)
+        setup = _setup(pair, load, plan, lengths)
+        if "compare_server" in options:
+            arms.append(_server(options.compare_server, stack, pair, plan, setup))
+        if options.forget and not any(arm.answerer.forget() for arm in arms):
+            output.note("--forget changes nothing: none of these methods learns.")
+        return _carry_out(arms, plan, setup, options)
 
 
 def parser() -> Parser:
     """The options of the command."""
     profile = default().model_copy(update={"sampling": _PLAIN_SAMPLING})
     options = Parser(
-        "bench", "Compare plain decoding with fixed draft lengths, interleaved in one process."
+        "bench",
+        "Compare ways to draft with plain decoding, turn and turn about in one process.",
     )
     add_model_options(options, profile)
     add_sampling_options(options, profile)
+    _add_measurement(options)
+    group = options.add_argument_group("result")
+    form = group.add_mutually_exclusive_group()
+    form.add_argument(
+        "--json", action="store_true", help="print JSON, every answer's figures in it"
+    )
+    form.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    form.add_argument("--csv", action="store_true", help="print the rows as CSV")
+    group.add_argument(
+        "--details", action="store_true", help="add every answer's figures (CSV: instead)"
+    )
+    group.add_argument(
+        "--plot",
+        type=lambda text: Path(text).expanduser(),
+        metavar="FILE.svg|FILE.png",
+        default=argparse.SUPPRESS,
+        help="draw the speed-ups too (needs matplotlib)",
+    )
+    return options
+
+
+def _add_measurement(options: Parser) -> None:
     group = options.add_argument_group("measurement")
     group.add_argument(
         "--prompts", metavar="FILE.jsonl", required=True, help="prompts with their categories"
     )
-    group.add_argument("--lengths", metavar="N,N,...", default="1,2,4,8", help="draft lengths")
+    group.add_argument(
+        "--methods",
+        metavar="NAME,NAME,...|all",
+        default="all",
+        help="what to compare with plain decoding: auto, draft, lookup; all that the pair has",
+    )
+    group.add_argument(
+        "--lengths", metavar="N,N,...", default="1,2,4,8", help="draft lengths of draft and lookup"
+    )
+    group.add_argument(
+        "--temps",
+        metavar="T,T,...",
+        default=argparse.SUPPRESS,
+        help="several temperatures, instead of --temp",
+    )
     group.add_argument(
         "--max-tokens", type=positive, metavar="N", default=96, help="tokens of an answer at most"
     )
@@ -76,13 +131,32 @@ def parser() -> Parser:
         help="times that each prompt is answered",
     )
     group.add_argument(
+        "--forget",
+        action="store_true",
+        help="let auto start each answer afresh, instead of learning from prompt to prompt",
+    )
+    group.add_argument(
         "--acceptance",
         choices=("rejection", "equal"),
         default="rejection",
         help="above temperature 0: rejection sampling, or the draft's arg-max accepted if equal",
     )
-    group.add_argument("--json", action="store_true", help="print JSON")
-    return options
+    group.add_argument(
+        "--compare-server",
+        metavar="URL",
+        default=argparse.SUPPRESS,
+        help="a running llama-server with the same model, to measure against",
+    )
+
+
+def _load(options: argparse.Namespace, methods: list[Method] | None, lengths: list[int]) -> Load:
+    """Room for the longest draft; no draft model that nobody asks for."""
+    load = load_from(options, max(lengths))
+    if methods is None or "auto" in methods:
+        return replace(load, draft_length=None)
+    if load.draft is None and "draft" not in methods:
+        return replace(load, draft="lookup")
+    return load
 
 
 def _lengths(text: str) -> list[int]:
@@ -92,53 +166,99 @@ def _lengths(text: str) -> list[int]:
         raise UsageError(
             f"--lengths {text!r} is no list of numbers.", "Give e.g. 1,2,4,8."
         ) from error
-    if not lengths or 0 in lengths:
+    if not lengths or not 1 <= min(lengths) <= max(lengths) <= MAX_DRAFT:
         raise UsageError(
-            "--lengths needs numbers from 1.", "Plain decoding is always measured too."
+            f"--lengths needs numbers from 1 to {MAX_DRAFT}.",
+            "Plain decoding is always measured too.",
         )
     return sorted(set(lengths))
 
 
-def as_json(report: Report) -> str:
-    """The published format: {"rows": [...]}, with what else was measured beside it."""
-    return json.dumps(dataclasses.asdict(report), indent=2) + "\n"
+def _temperatures(options: argparse.Namespace, sampling: Sampling) -> list[float]:
+    """Raises UsageError for a value that is none."""
+    if "temps" not in options:
+        return [sampling.temperature]
+    if sampling.temperature != _PLAIN_SAMPLING.temperature:
+        raise UsageError("Both --temp and --temps are given.", "Give one of them.")
+    try:
+        found = [float(part) for part in options.temps.split(",")]
+    except ValueError as error:
+        raise UsageError(
+            f"--temps {options.temps!r} is no list of numbers.", "Give e.g. 0,0.8."
+        ) from error
+    return [replace(sampling, temperature=value).temperature for value in dict.fromkeys(found)]
 
 
-def as_table(report: Report) -> str:
-    """The rows for reading, then the loop's own cost."""
-    head = (
-        "category",
-        "method",
-        "length",
-        "tok/s",
-        "speed-up",
-        "accepted",
-        "tok/round",
-        "TTFT s",
-        "same text",
+def _setup(pair: Pair, load: Load, plan: Plan, lengths: list[int]) -> dict[str, object]:
+    """What a reader of the result must know to repeat it."""
+    return {
+        "edgespec": __version__,
+        "target": pair.target.weights.name,
+        "draft": pair.draft.weights.name if pair.draft else None,
+        "context": pair.target.model.capacity,
+        "threads": load.threads or usable_cores(),
+        "gpu_layers": load.gpu_layers,
+        "prompts": len(plan.prompts),
+        "repeats": plan.repeats,
+        "max_tokens": plan.max_tokens,
+        "lengths": lengths,
+        "temperatures": list(plan.temperatures),
+        "sampling": {
+            key: value for key, value in asdict(plan.sampling).items() if key != "temperature"
+        },
+        "seed": plan.seed,
+        "acceptance": "rejection" if plan.draw_drafts else "equal",
+        "forget": plan.forget,
+        "server": None,
+    }
+
+
+def _server(url: str, stack: ExitStack, pair: Pair, plan: Plan, setup: dict[str, object]) -> Arm:
+    """The arm of a running server. Raises UsageError, ServerError."""
+    from edgespec.bench.server import LlamaServer, ModelFacts  # noqa: PLC0415 - most need no HTTP
+
+    weights = pair.target.weights
+    facts = ModelFacts(
+        weights.name, weights.tokenizer.size, weights.parameters, weights.tensor_bytes
     )
-    lines = [head, *(_cells(row) for row in report.rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    text = "\n".join(
-        "  ".join(
-            cell.ljust(width) if i < 2 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
-    outside = ", ".join(f"{arm} {share:.1%}" for arm, share in report.outside_llama_cpp.items())
-    return f"{text}\n\ntime outside llama.cpp: {outside}\n"
+    server = stack.enter_context(closing(LlamaServer(url)))
+    server.check(facts, max(map(len, plan.encoded)) + plan.max_tokens)
+    setup["server"] = {"url": server.url, "build": server.build}
+    return Arm(*SERVER, server)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        row.category,
-        row.method,
-        str(row.draft_length) if row.draft_length else "-",
-        f"{row.tokens_per_second:.1f}",
-        f"{row.speedup:.2f}x",
-        "-" if row.acceptance is None else f"{row.acceptance:.0%}",
-        f"{row.tokens_per_round:.2f}",
-        f"{row.ttft_s:.2f}",
-        "-" if row.same_as_plain is None else "yes" if row.same_as_plain else "no",
-    )
+def _carry_out(
+    arms: Sequence[Arm], plan: Plan, setup: dict[str, object], options: argparse.Namespace
+) -> int:
+    """Measure, and print what there is, also after Ctrl-C or when something breaks on the way."""
+    runs: list[Run] = []
+    code, problem = ExitCode.OK, None
+    try:
+        for run in measure(arms, plan, output.note):
+            runs.append(run)  # noqa: PERF402 - those before an exception are kept
+    except KeyboardInterrupt:
+        code = ExitCode.INTERRUPTED
+    except EdgeSpecError as error:
+        problem = error
+    complete = code is ExitCode.OK and problem is None
+    report = make_report(runs, [arm.key for arm in arms], complete=complete, setup=setup)
+    if report.rows or complete:
+        _show(report, options)
+    elif problem is None:
+        output.note("Stopped before a prompt was finished by all.")
+    if problem:
+        raise problem
+    return code
+
+
+def _show(report: Report, options: argparse.Namespace) -> None:
+    if options.json:
+        output.answer(tables.as_json(report))
+    elif options.csv:
+        output.answer(tables.as_csv(report, details=options.details))
+    elif options.markdown:
+        output.answer(tables.as_markdown(report, details=options.details))
+    else:
+        output.answer(tables.as_text(report, details=options.details))
+    if "plot" in options and report.rows:
+        plot.write_plot(report, options.plot)

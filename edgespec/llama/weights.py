@@ -67,6 +67,16 @@ class Weights:
         return sum(part.stat().st_size for part in split_parts(self.path, self.header))
 
     @cached_property
+    def parameters(self) -> int:
+        """How many numbers the tensors hold."""
+        return int(llama_cpp.llama_model_n_params(self.handle))
+
+    @cached_property
+    def tensor_bytes(self) -> int:
+        """Size of all tensors, as llama.cpp counts it."""
+        return int(llama_cpp.llama_model_size(self.handle))
+
+    @cached_property
     def rolls_back(self) -> bool:
         """Whether its memory can drop its last tokens: a KV cache can, recurrent states cannot."""
         recurrent = llama_cpp.llama_model_is_recurrent(self.handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -59,6 +60,18 @@ def edgespec() -> Run:
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     return run
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    """A file for `bench`: two prompts of two categories."""
+    lines = [
+        {"id": "a", "category": "talk", "messages": [{"role": "user", "content": "go on"}]},
+        {"id": "b", "category": "code", "messages": [{"role": "user", "content": "and on"}]},
+    ]
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n")
+    return path
 
 
 @pytest.fixture

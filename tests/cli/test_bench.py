@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, options, refused
+from tests.cli.conftest import LIMIT, Run, options, refused, started
 from tests.conftest import ModelFiles
 
 KEYS = {
@@ -22,24 +25,17 @@ KEYS = {
     "ttft_s",
     "peak_rss_bytes",
     "same_as_plain",
+    "speedup_low",
+    "speedup_high",
+    "worst_prompt",
 }
-
-
-@pytest.fixture
-def prompts(tmp_path: Path) -> Path:
-    lines = [
-        {"id": "a", "category": "talk", "messages": [{"role": "user", "content": "go on"}]},
-        {"id": "b", "category": "code", "messages": [{"role": "user", "content": "and on"}]},
-    ]
-    path = tmp_path / "prompts.jsonl"
-    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n")
-    return path
 
 
 @pytest.mark.parametrize("method", ["draft", "lookup"])
 def test_rows(edgespec: Run, models: ModelFiles, prompts: Path, method: str) -> None:
     draft = {"draft": str(models["rambler"]), "lookup": "lookup"}[method]
     more = ["--prompts", str(prompts), "--lengths", "2,4", "--max-tokens", "24", "--json"]
+    more += ["--methods", method]
     done = edgespec("bench", *options(models["rambler"]), "--draft", draft, *more)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
@@ -64,6 +60,7 @@ def test_rows(edgespec: Run, models: ModelFiles, prompts: Path, method: str) -> 
 
 def test_real_weights_warm(edgespec: Run, models: ModelFiles, prompts: Path) -> None:
     more = ["--prompts", str(prompts), "--lengths", "2", "--max-tokens", "4", "--json"]
+    more += ["--methods", "draft"]
     target = options(models.smollm2, "--temp", "0.8")
     done = edgespec("bench", *target, "--draft", models.draft("self"), *more)
     assert done.returncode == 0, done.stderr
@@ -109,7 +106,7 @@ def test_no_such_file(edgespec: Run, tmp_path: Path, models: ModelFiles) -> None
     refused(edgespec("bench", *options(models["rambler"]), *missing), "none.jsonl", code=2)
 
 
-@pytest.mark.parametrize("lengths", ["0", "a", "", "-1"])
+@pytest.mark.parametrize("lengths", ["0", "a", "", "-1", "1,32"])
 def test_lengths_that_are_none(edgespec: Run, prompts: Path, lengths: str) -> None:
     refused(edgespec("bench", "--prompts", str(prompts), f"--lengths={lengths}"), code=2)
 
@@ -119,3 +116,118 @@ def test_a_prompt_that_does_not_fit(edgespec: Run, models: ModelFiles, prompts: 
     prompts.write_text(json.dumps({"id": "long", "category": "x", "messages": [message]}))
     done = edgespec("bench", *options(models["rambler"]), "--prompts", str(prompts))
     refused(done, "'long'", "--ctx")
+
+
+def test_all_that_the_pair_has_is_what_is_measured(
+    edgespec: Run, models: ModelFiles, prompts: Path
+) -> None:
+    more = ["--prompts", str(prompts), "--lengths", "2", "--max-tokens", "8", "--json"]
+    draft = ["--draft", str(models["rambler"])]
+    done = edgespec("bench", *options(models["rambler"]), *draft, *more)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    methods = {row["method"] for row in found["rows"]}
+    assert methods >= {"plain", "draft", "lookup"}
+    assert {run["method"] for run in found["runs"]} == methods
+    assert [run["id"] for run in found["runs"]] == ["a"] * (len(found["runs"]) // 2) + ["b"] * (
+        len(found["runs"]) // 2
+    )
+    drafted = next(run for run in found["runs"] if run["method"] == "draft")
+    assert set(drafted["sources"]) <= {"draft", ""}
+    assert sum(drafted["sources"].values()) == drafted["rounds"] > 0
+    assert drafted["tokens"] == 8
+    assert found["complete"] is True
+    assert found["setup"]["target"] == found["setup"]["draft"] == "rambler"
+    assert found["setup"]["threads"] == 1
+
+
+def test_no_draft_model_is_loaded_that_no_method_needs(
+    edgespec: Run, models: ModelFiles, prompts: Path
+) -> None:
+    more = ["--prompts", str(prompts), "--methods", "lookup", "--lengths", "2", "--max-tokens", "4"]
+    done = edgespec("bench", *options(models["rambler"]), *more, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["setup"]["draft"] is None
+
+
+def test_temperatures_and_repeats(edgespec: Run, models: ModelFiles, prompts: Path) -> None:
+    more = ["--prompts", str(prompts), "--methods", "lookup", "--lengths", "2", "--max-tokens", "8"]
+    more += ["--temps", "0,0.8", "--repeats", "2", "--forget", "--csv"]
+    done = edgespec("bench", *options(models["rambler"]), "--draft", "lookup", *more)
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [row["temperature"] for row in rows] == ["0.0"] * 4 + ["0.8"] * 4
+    assert "prompt 2 of 2, repetition 2 of 2, temperature 0.8, about" in done.stderr
+    assert "none of these methods learns" in done.stderr
+
+
+def test_markdown_with_details_and_a_plot(
+    edgespec: Run, models: ModelFiles, prompts: Path, tmp_path: Path
+) -> None:
+    plot = tmp_path / "plot.svg"
+    more = ["--prompts", str(prompts), "--methods", "lookup", "--lengths", "2", "--max-tokens", "8"]
+    more += ["--markdown", "--details", "--plot", str(plot)]
+    done = edgespec("bench", *options(models["rambler"]), "--draft", "lookup", *more)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("| category | method |")
+    assert "| prompt | method |" in done.stdout
+    assert "<svg" in plot.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        (["--methods", "magic"], "'magic'"),
+        (["--methods", "draft"], "--draft"),
+        (["--temps", "0,warm"], "'0,warm'"),
+        (["--temps", "0,-1"], "temperature"),
+        (["--temps", ""], "0,0.8"),
+        (["--temps", "0", "--temp", "1"], "--temps"),
+        (["--plot", "a.pdf"], ".svg"),
+        (["--json", "--csv"], "--csv"),
+        (["--compare-server", "http://a:b:c"], "--compare-server"),
+        (["--compare-server", ""], "--compare-server"),
+    ],
+)
+def test_what_cannot_be_asked(
+    edgespec: Run, models: ModelFiles, prompts: Path, given: list[str], part: str
+) -> None:
+    target = [*options(models["rambler"]), "--prompts", str(prompts)]
+    refused(edgespec("bench", *target, *given), part, code=2)
+
+
+def test_ctrl_c_keeps_what_was_finished(models: ModelFiles, prompts: Path) -> None:
+    more = ["--prompts", str(prompts), "--methods", "lookup", "--lengths", "2", "--repeats", "9999"]
+    with started("bench", *options(models["rambler"]), *more, "--max-tokens", "16") as process:
+        assert process.stderr
+        assert process.stdout
+        while "repetition 2 of" not in (line := process.stderr.readline()):
+            assert line, "it ended by itself"
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert out.startswith("category")
+    assert "Stopped early" in out
+
+
+def test_ctrl_c_before_anything_was_finished(models: ModelFiles, prompts: Path) -> None:
+    more = [
+        "--prompts",
+        str(prompts),
+        "--methods",
+        "lookup",
+        "--max-tokens",
+        "8000",
+        "--lengths",
+        "1",
+    ]
+    with started("bench", *options(models.smollm2, "--ctx", "8192"), *more) as process:
+        assert process.stderr
+        while "prompt 1 of" not in (line := process.stderr.readline()):
+            assert line, "it ended by itself"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130
+    assert out == ""
+    assert "before a prompt was finished" in err
+    assert "Traceback" not in err

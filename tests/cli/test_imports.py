@@ -40,7 +40,10 @@ def loaded_by(code: str) -> set[str]:
             {"textual", "llama_cpp", "huggingface_hub", "numpy", "jinja2", "pydantic"},
         ),
         (COMMAND.format(arguments=["run", "--help"]), {"textual", "huggingface_hub", "tui"}),
-        (COMMAND.format(arguments=["bench", "--help"]), {"textual", "huggingface_hub", "tui"}),
+        (
+            COMMAND.format(arguments=["bench", "--help"]),
+            {"textual", "huggingface_hub", "tui", "matplotlib", "httpx2"},
+        ),
         ("import tui.app", {"llama_cpp", "huggingface_hub", "edgespec.llama"}),
         ("import edgespec.settings", {"llama_cpp", "textual"}),
         (

@@ -1,0 +1,1 @@
+"""Methods against plain decoding: same prompts, same process, turn and turn about."""
