@@ -116,6 +116,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         # Packages installed for the user only must still be found by processes started here.
         patch.setenv("PYTHONUSERBASE", site.getuserbase())
         patch.setenv("HOME", str(folder))
+        patch.delenv("EDGESPEC_PROFILE", raising=False)
         for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
             patch.setenv(f"XDG_{kind}_HOME", str(folder / kind.lower()))
         if os.name == "nt":

@@ -16,6 +16,7 @@ from edgespec.bench.measure import Plan, Run, measure
 from edgespec.bench.prompts import encode, read_prompts
 from edgespec.bench.report import SERVER, Report
 from edgespec.cli import output
+from edgespec.cli.layers import settings_here
 from edgespec.cli.options import (
     add_model_options,
     add_sampling_options,
@@ -30,7 +31,7 @@ from edgespec.errors import EdgeSpecError, UsageError
 from edgespec.pair import MAX_DRAFT, Method, Pair, usable_cores
 from edgespec.sampling import Sampling
 from edgespec.settings import Load
-from profiles.profile import SamplingDefaults, default
+from profiles.profile import SamplingDefaults
 
 # The model's own distribution: truncation would flatter every drafter.
 _PLAIN_SAMPLING = SamplingDefaults(temperature=0, top_k=0, top_p=1, min_p=0, repeat_penalty=1)
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parser() -> Parser:
     """The options of the command."""
-    profile = default().model_copy(update={"sampling": _PLAIN_SAMPLING})
+    profile = settings_here().profile.model_copy(update={"sampling": _PLAIN_SAMPLING})
     options = Parser(
         "bench",
         "Compare ways to draft with plain decoding, turn and turn about in one process.",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
+from edgespec.cli.layers import settings_here
 from edgespec.cli.parser import Parser
 from edgespec.sampling import Sampling
 from edgespec.settings import Load, Settings
-from profiles.profile import Profile, default
+from profiles.profile import AUTO, Auto, Profile
 
 
 def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None:
@@ -31,21 +33,22 @@ def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None
     )
     group.add_argument(
         "--threads",
-        type=positive,
-        metavar="N",
-        default=argparse.SUPPRESS,
-        help="processor threads (default: one a physical core)",
+        type=auto_or(1),
+        metavar="N|auto",
+        default=profile.threads,
+        help="processor threads; auto is one a physical core",
     )
     group.add_argument(
         "--gpu-layers",
-        type=int,
-        metavar="N",
-        default=-1,
-        help="layers to offload where a GPU is seen, -1 for all",
+        type=auto_or(-1),
+        metavar="N|auto",
+        default=profile.gpu_layers,
+        help="layers to offload where a GPU is seen, -1 for all; auto is as many as fit",
     )
     group.add_argument(
         "--mmap",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
+        default=profile.mmap,
         help="map the file instead of reading it: opens faster, but pages may be read again and again",
     )
 
@@ -105,10 +108,10 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
     group = parser.add_argument_group("answer")
     group.add_argument(
         "--draft-length",
-        type=natural,
-        metavar="N",
+        type=auto_or(0),
+        metavar="N|auto",
         default=profile.draft_length,
-        help="tokens guessed ahead in one round",
+        help="tokens guessed ahead in one round; auto is as many as pay",
     )
     group.add_argument(
         "--max-tokens",
@@ -133,17 +136,18 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
     )
 
 
-def load_from(options: argparse.Namespace, draft_length: int) -> Load:
+def load_from(options: argparse.Namespace, draft_length: int | Auto) -> Load:
     """What the model options say."""
     given = vars(options)
+    layers: int | Auto = options.gpu_layers
     return Load(
         model=given.get("model"),
         draft=given.get("draft"),
-        draft_length=draft_length,
+        draft_length=None if draft_length == AUTO else draft_length,
         context=options.ctx,
-        threads=given.get("threads"),
+        threads=None if options.threads == AUTO else options.threads,
         mmap=options.mmap,
-        gpu_layers=options.gpu_layers,
+        gpu_layers=-1 if layers == AUTO else layers,
     )
 
 
@@ -177,11 +181,25 @@ def settings_from(options: argparse.Namespace) -> Settings:
 def chat_parser(command: str, description: str) -> Parser:
     """A parser with all the options of a chat."""
     parser = Parser(command, description)
-    profile = default()
+    profile = settings_here().profile
     add_model_options(parser, profile)
     add_sampling_options(parser, profile)
     add_answer_options(parser, profile)
     return parser
+
+
+def auto_or(least: int) -> Callable[[str], int | Auto]:
+    """The word `auto`, or a whole number from `least`."""
+
+    def read(text: str) -> int | Auto:
+        if text == AUTO:
+            return AUTO
+        try:
+            return _at_least(text, least)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentTypeError(f"{error}, nor is it `auto`") from None
+
+    return read
 
 
 def positive(text: str) -> int:
