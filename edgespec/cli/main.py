@@ -27,6 +27,8 @@ COMMANDS = {
     "verify": "compare stored files with what they were when they came",
     "rm": "remove a pair, a model or an unfinished pull",
     "prune": "remove what crashes and stopped downloads left",
+    "doctor": "check this machine: cores, GPUs, llama.cpp, store, hub, terminal",
+    "profile": "show the settings in force, and which file set each",
     "completion": "print completions for bash, zsh or fish",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     {code}
 print(json.dumps(sorted(sys.modules)))
 """
+NATIVE = {"llama_cpp", "edgespec.session"}
 COMMAND = "import edgespec.cli.main as m; m.main({arguments!r})"
 
 
@@ -27,6 +29,7 @@ def loaded_by(code: str) -> set[str]:
         text=True,
         timeout=LIMIT,
         cwd=ROOT,
+        env={**os.environ, "HF_HUB_OFFLINE": "1"},
         check=True,
     )
     return set(json.loads(done.stdout))
@@ -44,6 +47,10 @@ def loaded_by(code: str) -> set[str]:
             COMMAND.format(arguments=["bench", "--help"]),
             {"textual", "huggingface_hub", "tui", "matplotlib", "httpx2"},
         ),
+        (COMMAND.format(arguments=["chat", "--help"]), {*NATIVE, "textual", "huggingface_hub"}),
+        (COMMAND.format(arguments=["profile", "show"]), {*NATIVE, "textual", "huggingface_hub"}),
+        (COMMAND.format(arguments=["doctor"]), {*NATIVE, "textual", "tui"}),
+        ("import edgespec.llama.probe", {*NATIVE, "numpy", "textual"}),
         ("import tui.app", {"llama_cpp", "huggingface_hub", "edgespec.llama"}),
         ("import edgespec.settings", {"llama_cpp", "textual"}),
         (
@@ -51,10 +58,27 @@ def loaded_by(code: str) -> set[str]:
             " [__import__(f'model_registry.{f.name}') for f in pkgutil.iter_modules(m.__path__)]",
             {"numpy", "llama_cpp", "edgespec", "textual"},
         ),
-        ("import profiles.profile", {"numpy", "llama_cpp", "edgespec", "textual"}),
+        (
+            "import pkgutil, profiles as p;"
+            " [__import__(f'profiles.{f.name}') for f in pkgutil.iter_modules(p.__path__)]",
+            {"numpy", "llama_cpp", "edgespec", "textual"},
+        ),
         ("import edgespec.engine", {"llama_cpp", "textual", "model_registry"}),
     ],
-    ids=["help", "run help", "bench help", "app", "settings", "registry", "profiles", "engine"],
+    ids=[
+        "help",
+        "run help",
+        "bench help",
+        "chat help",
+        "profile",
+        "doctor",
+        "probe",
+        "app",
+        "settings",
+        "registry",
+        "profiles",
+        "engine",
+    ],
 )
 def test_what_is_not_loaded(code: str, absent: set[str]) -> None:
     assert not loaded_by(code) & absent

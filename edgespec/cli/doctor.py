@@ -1,0 +1,157 @@
+"""`edgespec doctor`: what this machine has, what llama.cpp makes of it, and what stands in the way."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from edgespec.cli import output, rebuild
+from edgespec.cli.checks import (
+    Check,
+    check_folders,
+    check_hub,
+    check_profile,
+    check_store,
+    check_terminal,
+    counted,
+)
+from edgespec.cli.layers import this_machine
+from edgespec.cli.models import human_size, print_json
+from edgespec.cli.output import ExitCode
+from edgespec.cli.parser import Parser, add_json
+from edgespec.llama.backends import Device, vendors
+from edgespec.llama.probe import Probe, RuntimeUnusableError, look
+from model_registry.hub import Hub
+from model_registry.store import Store
+from profiles.gpus import Gpu
+from profiles.hardware import Hardware
+
+_HUB_SILENCE, _HUB_LIMIT = 3.0, 8.0
+"""Seconds: of silence in one answer, and for all of it."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Look, print, and return the exit code: 0 unless something will fail."""
+    options = parser().parse_args(arguments)
+    hardware = this_machine()
+    found = check_hardware(hardware)
+    probe: Probe | None = None
+    try:
+        probe = look()
+        found += check_runtime(probe) + check_gpus(hardware, probe)
+    except RuntimeUnusableError as problem:
+        step = problem.hint or f"Build it anew: {rebuild.repair_command()}"
+        found.append(Check("llama.cpp", "problem", problem.message, step))
+    found += [
+        check_profile(),
+        *check_store(Store.default()),
+        check_hub(Hub(timeout=_HUB_SILENCE, delay=lambda _: None), _HUB_LIMIT),
+        *check_terminal(os.environ, _terminal_size(), sys.stdout.encoding or ""),
+        *check_folders(),
+    ]
+    if options.json:
+        print_json(facts(hardware, probe, found))
+    else:
+        output.answer("".join(lines(found)))
+    return ExitCode.ERROR if any(one.status == "problem" for one in found) else ExitCode.OK
+
+
+def parser() -> Parser:
+    """The options of the command."""
+    options = Parser(
+        "doctor",
+        "Check this machine: processor, GPUs, llama.cpp, settings, store, hub and terminal. "
+        "The exit code is 0 unless there is a problem.",
+    )
+    add_json(options)
+    return options
+
+
+def check_hardware(hardware: Hardware) -> list[Check]:
+    """The processor and the memory."""
+    usable = hardware.usable_cores
+    cores = (
+        f"{hardware.cpu} ({hardware.architecture}): {counted(hardware.physical_cores, 'core')}, "
+        f"{counted(hardware.logical_cores, 'thread')}; {usable} {'helps' if usable == 1 else 'help'}"
+    )
+    memory = f"{human_size(hardware.ram)}, {human_size(hardware.ram_available)} available"
+    return [Check("processor", "ok", cores), Check("memory", "ok", memory)]
+
+
+def check_runtime(probe: Probe) -> list[Check]:
+    """llama.cpp and its devices."""
+    build = probe.build
+    kernels = build.features.replace(" = 1", "").replace(" |", "")
+    text = f"llama-cpp-python {build.version} with {', '.join(build.backends)}. {kernels}"
+    found = [Check("llama.cpp", "ok", text)]
+    for device in probe.devices:
+        text = f"{device.name}, {device.description} ({device.kind}){_memory(device)}"
+        found.append(Check("device", "ok", text))
+    return found
+
+
+def check_gpus(hardware: Hardware, probe: Probe) -> list[Check]:
+    """The operating system's GPUs that llama.cpp does not compute on, and what would change that."""
+    local = [one for one in probe.devices if not one.name.startswith("RPC")]
+    has_gpu = any(one.kind in ("gpu", "integrated") for one in local)
+    found = []
+    for gpu in dict.fromkeys(hardware.gpus):
+        if gpu.vendor not in vendors(probe.build.backends):
+            text = f"{_name(gpu)} is here, but this build of llama.cpp cannot use it."
+            if gpu.integrated and gpu.vendor != "apple":
+                text += " It would read prompts faster, and hardly answer faster."
+            found.append(Check("GPU", "note", text, rebuild.next_step(gpu.vendor, probe.build)))
+        elif not has_gpu:
+            text = f"{_name(gpu)} is here and this build is made for it, but llama.cpp sees no GPU."
+            found.append(Check("GPU", "note", text, _DRIVER[gpu.vendor]))
+    return found
+
+
+_DRIVER = {
+    "nvidia": "Check the driver with nvidia-smi, and that CUDA_VISIBLE_DEVICES does not hide it.",
+    "amd": "Check that the driver is loaded and that you may use /dev/kfd and /dev/dri.",
+    "intel": "Check that the driver is loaded and that you may use /dev/dri.",
+    "apple": "Metal is missing: run a Python for arm64, outside a virtual machine.",
+}
+
+
+def facts(hardware: Hardware, probe: Probe | None, found: Sequence[Check]) -> dict[str, object]:
+    """For JSON. The keys are a published format; `devices` and `build` are empty if unknown."""
+    build = {**asdict(probe.build), "digest": probe.build.digest} if probe else None
+    return {
+        "ok": not any(one.status == "problem" for one in found),
+        "hardware": {**asdict(hardware), "digest": hardware.digest},
+        "build": build,
+        "devices": [asdict(device) for device in probe.devices] if probe else [],
+        "checks": [asdict(one) for one in found],
+    }
+
+
+def lines(found: Sequence[Check]) -> list[str]:
+    """One a check; below it, where there is one, the next step."""
+    width = max(len(one.topic) for one in found)
+    text = []
+    for one in found:
+        text.append(f"{one.status:<7}  {one.topic:<{width}}  {one.text}\n")
+        if one.next_step:
+            text.append(f"{'':<7}  {'':<{width}}  {one.next_step}\n")
+    return text
+
+
+def _terminal_size() -> os.terminal_size | None:
+    try:
+        return os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return None
+
+
+def _memory(device: Device) -> str:
+    if not device.total:
+        return ""
+    return f": {human_size(device.free)} of {human_size(device.total)} free"
+
+
+def _name(gpu: Gpu) -> str:
+    return f"{gpu.name} ({human_size(gpu.memory)})" if gpu.memory else gpu.name
