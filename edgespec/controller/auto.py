@@ -9,12 +9,14 @@ decoding in fact, whatever was expected of it, is suspended (`account`).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from edgespec.controller.account import Purse, Trial
 from edgespec.controller.beliefs import Beliefs
+from edgespec.controller.standing import Standing
 from edgespec.controller.stopping import StoppingRule
 from edgespec.controller.timing import Timing
 from edgespec.costs import Costs
@@ -25,7 +27,9 @@ from edgespec.model import Token
 
 _VERSION = 1
 """Of what is kept between sessions."""
-_REFRESH = 4
+_LONGEST_BY_MODEL = 23
+"""Steps of a draft model in one round at most: a longer draft of one mind is a copy, mostly."""
+_REFRESH = 5
 """Rounds after which the stopping rule is made again: that takes a millisecond."""
 _FEW = 64
 """A model that has more than this to read yet is not tried in the midst of an answer."""
@@ -140,6 +144,30 @@ class AutoDrafter:
         this.proposed_at = self._clock()
         return this.draft
 
+    def standing(self) -> Standing:
+        """How drafting stands at this place in the text."""
+        timing, beliefs = self._timing, self._beliefs[self._drawn]
+        token = timing.token
+        return Standing(
+            step=timing.draft(1) / token if self._model else None,
+            four_rows=timing.verify(min(4, self._longest + 1)) / token,
+            acceptance=beliefs.confidences.mean,
+            lookup_acceptance=beliefs.matches.acceptance.mean,
+            expected=self._expected(beliefs) if self._model else None,
+            suspended=self._trials["draft"].suspended,
+        )
+
+    def _expected(self, beliefs: Beliefs) -> float:
+        """The speed-up at which a round with the draft model would just be worth its time."""
+        low, high = 0.1, 2.0 * self._longest
+        while high / low > 1.01:
+            middle = math.sqrt(low * high)
+            if self._rule_at(middle / self._timing.token, beliefs).value() > 0:
+                low = middle
+            else:
+                high = middle
+        return low
+
     @property
     def _rate(self) -> float:
         """Tokens a second that are being earned; at the least what plain decoding would earn."""
@@ -147,15 +175,18 @@ class AutoDrafter:
 
     def _make_rule(self, beliefs: Beliefs) -> None:
         if self._model:
-            self._rule = StoppingRule(
-                self._timing.verify_all(),
-                self._timing.draft(1),
-                self._rate,
-                beliefs.confidences.rates(),
-                beliefs.frequency.rates(),
-                beliefs.kinds,
-                self._longest,
-            )
+            self._rule = self._rule_at(self._rate, beliefs)
+
+    def _rule_at(self, rate: float, beliefs: Beliefs) -> StoppingRule:
+        return StoppingRule(
+            self._timing.verify_all(),
+            self._timing.draft(1),
+            rate,
+            beliefs.confidences.rates(),
+            beliefs.frequency.rates(),
+            beliefs.kinds,
+            min(self._longest, _LONGEST_BY_MODEL),
+        )
 
     def _model_worth(self, rate: float) -> float:
         if not self._model or not self._rule:

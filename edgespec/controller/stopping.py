@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-_LEVELS = 24
-_RATIO = 0.82
+_LEVELS = 20
+_RATIO = 0.79
 _SURVIVAL = _RATIO ** np.arange(_LEVELS)
 """The levels at which survival is looked at; the last is a hundredth."""
 _LEVEL_LIST: list[float] = _SURVIVAL.tolist()
@@ -47,31 +47,31 @@ class StoppingRule:
         self._acceptance: list[float] = acceptance.tolist()
         self._kind_of = list(kind_of)
         kinds = len(frequency)
-        survival = _SURVIVAL
         # Surviving a bin leads to a place between two levels.
-        survives = np.maximum(survival[:, None] * acceptance[None, :], survival[-1])
+        survives = np.maximum(_SURVIVAL[:, None] * acceptance[None, :], _SURVIVAL[-1])
         low = np.minimum(np.log(survives) / math.log(_RATIO), _LEVELS - 2).astype(np.int64)
-        part = (survival[low] - survives) / (survival[low] - survival[low + 1])
-        gain = survival[:, None] * acceptance[None, :]
-        kind = np.array(kind_of)[None, :]
+        part = (_SURVIVAL[low] - survives) / (_SURVIVAL[low] - _SURVIVAL[low + 1])
+        place = np.array(kind_of)[None, :] * _LEVELS + low
+        gain = _SURVIVAL[:, None] * acceptance[None, :]
         stop = -rate * np.array(verify)
-        after = np.full((kinds, _LEVELS), stop[longest + 1])
-        self._step: list[list[list[float]]] = []
-        self._best: list[list[list[float]]] = [after.tolist()]
+        shares = frequency.T.copy()
         self._stop: list[float] = stop.tolist()
+        self._step = np.empty((longest, _LEVELS, kinds))
+        self._best = np.empty((longest + 1, kinds, _LEVELS))
+        self._best[longest] = stop[longest + 1]
         for drafted in range(longest - 1, -1, -1):
-            go_on = gain + after[kind, low] * (1 - part) + after[kind, low + 1] * part
-            seen = np.maximum(go_on, stop[drafted + 1])
-            worth = frequency @ seen.T - rate * step
-            after = np.maximum(worth, stop[drafted + 1])
-            self._step.append(worth.tolist())
-            self._best.append(after.tolist())
-        self._step.reverse()
-        self._best.reverse()
+            after = self._best[drafted + 1].ravel()
+            here = after.take(place)
+            here += part * (after.take(place + 1) - here)
+            here += gain
+            np.maximum(here, stop[drafted + 1], out=here)
+            worth = np.matmul(here, shares, out=self._step[drafted])
+            worth -= rate * step
+            np.maximum(worth.T, stop[drafted + 1], out=self._best[drafted])
 
     def value(self) -> float:
         """Expected tokens of the round less what its time would have earned, drafting one or more."""
-        return 1 + self._step[0][0][0]
+        return 1 + float(self._step[0, 0, 0])
 
     def plain(self) -> float:
         """The same for a round without a draft."""
@@ -85,12 +85,12 @@ class StoppingRule:
         """What another step is worth after `drafted` tokens, the last of `kind`, over stopping here."""
         if drafted >= self.longest:
             return 0.0
-        return _at(self._step[drafted][kind], survival) - self._stop[drafted + 1]
+        return _at(self._step[drafted, :, kind], survival) - self._stop[drafted + 1]
 
     def keep(self, drafted: int, survival: float, bin_: int) -> bool:
         """Whether a token of this bin is worth a row, after `drafted` others."""
         survives = survival * self._acceptance[bin_]
-        best = _at(self._best[drafted + 1][self._kind_of[bin_]], survives)
+        best = _at(self._best[drafted + 1, self._kind_of[bin_]], survives)
         return survives + best > self._stop[drafted + 1]
 
     def survives(self, survival: float, bin_: int) -> float:
@@ -98,10 +98,11 @@ class StoppingRule:
         return survival * self._acceptance[bin_]
 
 
-def _at(levels: list[float], survival: float) -> float:
+def _at(levels: Array, survival: float) -> float:
     """The value at `survival`, between the two levels around it."""
     if survival <= _LEVEL_LIST[-1]:
-        return levels[-1]
+        return float(levels[-1])
     low = min(int(math.log(survival) / math.log(_RATIO)), _LEVELS - 2)
     above, below = _LEVEL_LIST[low], _LEVEL_LIST[low + 1]
-    return levels[low] + (levels[low + 1] - levels[low]) * (above - survival) / (above - below)
+    value = float(levels[low])
+    return value + (float(levels[low + 1]) - value) * (above - survival) / (above - below)

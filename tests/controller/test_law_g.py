@@ -122,7 +122,8 @@ def test_costs_that_change_midway_are_followed_within_an_answer() -> None:
 
     replays = automatically(answers, machine, told, change)
     assert sum(r.accepted for r in replays[3].rounds) > 20
-    assert rate(rounds_after(replays[4], 64)) * token > 0.97
+    # One trial among the thirty tokens that are left is one in thirty.
+    assert rate(rounds_after(replays[4], 64)) * token > 0.93
     for replay in replays[5:]:
         assert replay.speed * token > 0.97
 

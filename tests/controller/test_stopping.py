@@ -43,7 +43,7 @@ def brute(
 def test_it_is_worth_what_brute_force_says(verify: list[float], step: float, rate: float) -> None:
     rule = StoppingRule(verify, step, rate, ACCEPTANCE, FREQUENCY, KINDS, 5)
     worth = brute(verify, step, rate, 0, 1.0, 0, 5)
-    assert max(rule.value(), rule.plain()) == pytest.approx(1 + worth, abs=0.03)
+    assert max(rule.value(), rule.plain()) == pytest.approx(1 + worth, abs=0.05)
 
 
 def test_it_looks_across_a_kernel_step() -> None:
