@@ -38,6 +38,11 @@ class Stats:
     accepted_lengths: tuple[int, ...] = ()
     """Histogram: entry n counts the rounds in which n draft tokens were accepted."""
 
+    rounds_by: tuple[tuple[str, int], ...] = ()
+    """Rounds by what drafted in them, in the order of first use; without a draft: `plain`."""
+    last_draft: tuple[str, int] = ("plain", 0)
+    """What drafted in the last round, and how many tokens."""
+
     @property
     def tokens_per_second(self) -> float | None:
         """Delivered tokens a second after the first one; None until a round is done."""
@@ -79,6 +84,9 @@ class Stats:
         lengths = list(self.accepted_lengths)
         lengths += [0] * (event.accepted + 1 - len(lengths))
         lengths[event.accepted] += 1
+        source = event.source if event.proposed else "plain"
+        rounds_by = dict(self.rounds_by)
+        rounds_by[source] = rounds_by.get(source, 0) + 1
         return replace(
             self,
             tokens=self.tokens + len(event.tokens),
@@ -91,6 +99,8 @@ class Stats:
             draft_seconds=self.draft_seconds + event.draft_seconds,
             verify_seconds=self.verify_seconds + event.verify_seconds,
             accepted_lengths=tuple(lengths),
+            rounds_by=tuple(rounds_by.items()),
+            last_draft=(source, event.proposed),
         )
 
     def _after_end(self, event: Finished) -> Stats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from edgespec.events import DecodeEvent, Finished, FirstToken, Prefilled, Reason, Round
 from edgespec.stats import Stats
 
@@ -58,3 +60,12 @@ def test_a_round_cut_by_a_stop_counts_as_if_it_had_ended_there() -> None:
 def test_an_answer_decoded_in_parts_waits_only_once() -> None:
     stats = fold(FirstToken(1, 0.5), made(2, 0, 0, 0), FirstToken(1, 0.1))
     assert (stats.ttft_seconds, stats.tokens) == (0.5, 4)
+
+
+def test_rounds_are_counted_by_what_drafted_in_them() -> None:
+    by_model = replace(made(3, 8, 3, 2), source="draft")
+    asked_in_vain = replace(made(1, 0, 0, 0), source="draft")
+    stats = fold(by_model, made(1, 0, 0, 0), by_model, asked_in_vain)
+    assert stats.rounds_by == (("draft", 2), ("plain", 2))
+    assert stats.last_draft == ("plain", 0)
+    assert fold(by_model).last_draft == ("draft", 8)

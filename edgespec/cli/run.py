@@ -172,6 +172,8 @@ def describe(stats: Stats) -> str:
         f"prompt {stats.prompt_tokens} tokens ({stats.reused_tokens} reused)",
         f"{stats.rounds} rounds" + ("" if per_round is None else f" of {per_round:.2f} tokens"),
     ]
+    if len(stats.rounds_by) > 1:
+        parts[-1] += f" ({', '.join(f'{count} {source}' for source, count in stats.rounds_by)})"
     if acceptance is not None:
         parts.append(f"acceptance {acceptance:.0%} ({stats.accepted} of {stats.tested} tested)")
     return ", ".join(parts)

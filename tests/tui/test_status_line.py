@@ -57,6 +57,14 @@ def test_plain_decoding_has_no_draft_length() -> None:
 
 
 @pytest.mark.parametrize(
+    ("last", "text"), [(("lookup", 12), "auto: lookup 12"), (("plain", 0), "auto: plain")]
+)
+def test_auto_says_what_it_did_last(last: tuple[str, int], text: str) -> None:
+    status = Status(method="auto", draft_length=31, stats=Stats(last_draft=last))
+    assert f" │ {text} │ " in status_text(status, 78)
+
+
+@pytest.mark.parametrize(
     ("count", "short"),
     [
         (0, "0M"),

@@ -66,6 +66,9 @@ def _speed(status: Status, unit: str) -> str:
 def _method(status: Status) -> str:
     if status.method is None:
         return UNKNOWN
+    if status.method == "auto":
+        source, length = status.stats.last_draft
+        return f"auto: {source} {length}" if length else "auto: plain"
     return status.method if status.method == "plain" else f"{status.method} {status.draft_length}"
 
 
