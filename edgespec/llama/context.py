@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import llama_cpp
 import numpy as np
@@ -44,7 +44,11 @@ class LlamaModel:
         """
         self.abort = AbortSwitch()
         self.batch_size = min(batch_size, context)
-        self.max_rows = min(max_rows, self.batch_size)
+        self._rows = min(max_rows, self.batch_size)
+        self.threads = self.batch_threads = threads
+        """Processor threads for passes over one token, and for all others."""
+        self.row_limit: Callable[[int], int] | None = None
+        """By tokens in the cache, the rows that may be asked for, where buffers are not the only limit."""
         self.vocab_size = weights.tokenizer.size
         self.native_seconds = 0.0
         """Time spent inside llama.cpp, for those who ask what the loop around it costs."""
@@ -68,7 +72,7 @@ class LlamaModel:
         params: llama_cpp.llama_context_params = llama_cpp.llama_context_default_params()
         params.n_ctx = context
         params.n_batch = params.n_ubatch = self.batch_size
-        params.n_outputs_max = self.max_rows
+        params.n_outputs_max = self._rows
         params.n_threads = params.n_threads_batch = threads
         params.no_perf = True
         params.abort_callback = self.abort.callback
@@ -85,6 +89,18 @@ class LlamaModel:
     def tokens(self) -> Sequence[Token]:
         """What the cache holds."""
         return self._tokens
+
+    @property
+    def max_rows(self) -> int:
+        """The most rows of logits that one `extend` may ask for at this depth."""
+        if self.row_limit is None:
+            return self._rows
+        return max(1, min(self._rows, self.row_limit(len(self._tokens))))
+
+    def set_threads(self, single: int, batch: int) -> None:
+        """Processor threads for passes over one token, and for all others."""
+        self.threads, self.batch_threads = single, batch
+        llama_cpp.llama_set_n_threads(self._ctx, single, batch)
 
     def extend(self, tokens: Sequence[Token], rows: int) -> Logits:
         """Append tokens; float32[rows, vocabulary] of the last `rows`, a view into llama.cpp's buffer.
