@@ -18,6 +18,7 @@ from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
 from edgespec.settings import Load
+from edgespec.tuning import keep_exact
 from model_registry import locate, pairing
 from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
@@ -86,6 +87,8 @@ class Pair:
         target = LoadedModel.open(found.target, load, max_rows=longest + 1)
         try:
             pair = cls._with_drafters(target, load, found.draft)
+            if load.strict and len(pair.drafters) > 1:
+                pair.notices += [text] if (text := keep_exact(pair, load)) else []
         except EdgeSpecError:
             target.close()
             raise

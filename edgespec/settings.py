@@ -24,6 +24,8 @@ class Load:
     mmap: bool = False
     gpu_layers: int = -1
     """-1 for all, where a GPU is seen."""
+    strict: bool = False
+    """Draft only where a pass over several rows rounds like single ones, bit for bit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from edgespec.cli.layers import settings_here
 from edgespec.cli.options import (
     add_model_options,
     add_sampling_options,
+    add_strict,
     load_from,
     natural,
     positive,
@@ -142,6 +143,7 @@ def _add_measurement(options: Parser) -> None:
         default="rejection",
         help="above temperature 0: rejection sampling, or the draft's arg-max accepted if equal",
     )
+    add_strict(group)
     group.add_argument(
         "--compare-server",
         metavar="URL",

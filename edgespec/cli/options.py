@@ -113,6 +113,7 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
         default=profile.draft_length,
         help="tokens guessed ahead in one round; auto is as many as pay",
     )
+    add_strict(group)
     group.add_argument(
         "--max-tokens",
         type=positive,
@@ -136,6 +137,15 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
     )
 
 
+def add_strict(group: argparse._ArgumentGroup) -> None:
+    """`--strict`."""
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="draft only as far as rounding stays that of plain decoding, to the last bit",
+    )
+
+
 def load_from(options: argparse.Namespace, draft_length: int | Auto) -> Load:
     """What the model options say."""
     given = vars(options)
@@ -148,6 +158,7 @@ def load_from(options: argparse.Namespace, draft_length: int | Auto) -> Load:
         threads=None if options.threads == AUTO else options.threads,
         mmap=options.mmap,
         gpu_layers=-1 if layers == AUTO else layers,
+        strict=given.get("strict", False),
     )
 
 
