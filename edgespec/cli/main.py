@@ -19,6 +19,7 @@ COMMANDS = {
     "chat": "talk to a model in the terminal",
     "run": "answer one prompt, for pipes and scripts",
     "bench": "measure plain and speculative decoding against each other",
+    "tune": "measure what drafting costs here with a pair, and keep it",
     "pull": "bring a model, or a target with its draft, onto this machine",
     "list": "show the pairs and models on this machine",
     "show": "show all that is known about a pair or a model",

@@ -1,0 +1,282 @@
+"""`edgespec tune`: measure what drafting costs and brings with a pair, and keep it for every later use."""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+
+from edgespec.calibrate import Measured
+from edgespec.cli import output
+from edgespec.cli.layers import settings_here
+from edgespec.cli.models import print_json, table
+from edgespec.cli.options import add_model_options, load_from
+from edgespec.cli.output import ExitCode
+from edgespec.cli.parser import Parser, add_json
+from edgespec.costs import CostTable
+from edgespec.errors import Cancelled, EdgeSpecError, UsageError
+from edgespec.pair import Pair, find
+from edgespec.settings import Load
+from edgespec.tune import tune
+from edgespec.tuning import costs_of, key_for, key_of, outdated, this_machine
+from profiles.tuned import Tuned, TunedStore, stale_reasons
+
+_PLAIN_EVERY = 10.0
+"""Seconds between lines about the progress, where they cannot be painted over."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, keep, print; returns the exit code."""
+    options = parser().parse_args(arguments)
+    store = TunedStore.default()
+    if options.list:
+        return _list(store, as_json=options.json)
+    load = _load(options)
+    try:
+        tuned = None if options.force else _stored(store, load, quick=options.quick)
+        if tuned:
+            output.note(f"Measured on {tuned.measured_at}; --force measures again.")
+        else:
+            tuned = _measure(store, load, quick=options.quick)
+    except OSError as problem:
+        raise EdgeSpecError(
+            f"The results in {store.folder} cannot be used: {problem.strerror or problem}.",
+            "Check the disk and the folder's permissions.",
+        ) from problem
+    for text in store.notices:
+        output.note(text)
+    if tuned is None:
+        return ExitCode.INTERRUPTED
+    if options.json:
+        print_json(tuned.model_dump(mode="json"))
+    else:
+        output.answer(describe(tuned))
+    return ExitCode.ERROR if tuned.busy else ExitCode.OK
+
+
+def parser() -> Parser:
+    """The options of the command."""
+    options = Parser("tune", "Measure what drafting costs and brings with a pair on this machine.")
+    options.add_argument(
+        "pair", nargs="?", metavar="NAME|PATH", help="stored pair or model, or a GGUF file"
+    )
+    add_model_options(options, settings_here().profile)
+    group = options.add_argument_group("measurement")
+    group.add_argument("--quick", action="store_true", help="ten seconds instead of minutes")
+    group.add_argument("--force", action="store_true", help="measure again what was measured")
+    group.add_argument("--list", action="store_true", help="show what was measured, and do nothing")
+    add_json(options)
+    return options
+
+
+def _load(options: argparse.Namespace) -> Load:
+    load, named = load_from(options, 0), options.pair
+    if named and load.model:
+        raise UsageError(
+            f"Two models: {named} and {load.model}.", "Name the pair once, with or without --model."
+        )
+    return replace(load, model=named or load.model, draft_length=None)
+
+
+def _stored(store: TunedStore, load: Load, *, quick: bool) -> Tuned | None:
+    """A result that holds and is good enough, found without loading the models."""
+    found = find(load.model, with_draft=load.draft is None)
+    draft = found.draft
+    if load.draft not in {None, "none", "lookup"}:
+        draft = find(load.draft, role="draft").target
+    key = key_for(load, found.target, draft)
+    tuned = store.load(key)
+    if tuned is None:
+        reasons = outdated(store, key, found.target.stem, draft.stem if draft else None)
+        if reasons:
+            output.note(f"What was measured before no longer holds: {', '.join(reasons)}.")
+        return None
+    return tuned if not tuned.busy and (quick or not tuned.quick) else None
+
+
+def _measure(store: TunedStore, load: Load, *, quick: bool) -> Tuned | None:
+    """Load, measure and keep; None when it was interrupted."""
+    pair = Pair.open(load)
+    try:
+        if not pair.target.weights.rolls_back:
+            raise UsageError(
+                f"{pair.target.weights.name} cannot take back tokens, so nothing is drafted for it.",
+                "There is nothing to tune.",
+            )
+        for text in pair.notices:
+            output.note(text)
+        key = key_of(pair, load)
+        tuned = _watched(pair, tune(pair, load, key, store, quick=quick))
+    finally:
+        pair.close()
+    if tuned is None:
+        return None
+    before = store.load(key)
+    if tuned.busy and before and not before.busy:
+        output.note("The figures from before are kept: those of now are not to be believed.")
+    else:
+        store.save(tuned)
+    return tuned
+
+
+def _watched(pair: Pair, steps: Generator[Measured, None, Tuned]) -> Tuned | None:
+    """Run in a thread of its own: Python handles Ctrl-C only between native calls."""
+    events: queue.SimpleQueue[Measured | Tuned | BaseException] = queue.SimpleQueue()
+    worker = threading.Thread(target=_work, args=(steps, events), daemon=True)
+    line = Line()
+    with _interrupts(pair):
+        worker.start()
+        event = events.get()
+        while isinstance(event, Measured):
+            line.show(event)
+            event = events.get()
+        worker.join()
+    line.clear()
+    match event:
+        case Tuned():
+            return event
+        case Cancelled():
+            output.note("(stopped) What was measured is kept; the next `edgespec tune` goes on.")
+            return None
+        case problem:
+            raise problem
+
+
+def _work(
+    steps: Generator[Measured, None, Tuned],
+    events: queue.SimpleQueue[Measured | Tuned | BaseException],
+) -> None:
+    try:
+        while True:
+            events.put(next(steps))
+    except StopIteration as end:
+        events.put(end.value)
+    except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
+        events.put(problem)
+
+
+@contextmanager
+def _interrupts(pair: Pair) -> Iterator[None]:
+    """Ctrl-C stops the models, wherever they are; a second one is Python's own."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        pair.interrupt(on=True)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Line:
+    """Progress on stderr: one line painted over, or elsewhere a line now and then."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._paints = sys.stderr.isatty()
+        self._next = clock()
+
+    def show(self, event: Measured) -> None:
+        """Show how far it is, if it is time to."""
+        if self._clock() < self._next:
+            return
+        self._next = self._clock() + (0.1 if self._paints else _PLAIN_EVERY)
+        text = f"{event.done:4} of {event.total}  {event.what}  {event.seconds * 1e3:.1f} ms"
+        if self._paints:
+            sys.stderr.write(f"\r\x1b[K{text[:78]}")
+            sys.stderr.flush()
+        else:
+            output.note(text)
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._paints:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def describe(tuned: Tuned) -> str:
+    """A result for people."""
+    names = f"{tuned.target_name} + {tuned.draft_name}" if tuned.draft_name else tuned.target_name
+    tables = costs_of(tuned).tables
+    parts = [f"{names}\n\n{_rows(tables)}", _steps(tuned, tables), _gains(tuned)]
+    parts.append(f"{tuned.recommendation.why}\n")
+    if tuned.busy:
+        parts.append(f"NOT TO BE BELIEVED: {tuned.busy}\nMeasure again in a quiet moment.\n")
+    return "\n".join(part for part in parts if part)
+
+
+def _rows(tables: Sequence[CostTable]) -> str:
+    head = ["rows"]
+    for one in tables:
+        head += [f"ms at {one.depth}", "of one row"]
+    lines = [head]
+    for n in sorted(tables[0].verify):
+        cells = [[_ms(one.verify[n]), f"{one.verify[n] / one.token:.2f}"] for one in tables]
+        lines.append([str(n), *(cell for pair in cells for cell in pair)])
+    return table(lines, right=frozenset(range(len(head))))
+
+
+def _steps(tuned: Tuned, tables: Sequence[CostTable]) -> str:
+    lines = []
+    first = tables[0]
+    if first.draft:
+        lines.append(
+            f"draft step {_ms(first.draft[1])} ms, {first.draft[1] / first.token:.2f} of a row"
+        )
+        fed = ", ".join(f"{n}: {_ms(cost)}" for n, cost in sorted(first.draft.items()) if n > 1)
+        lines.append(f"draft catching up, ms by tokens: {fed}" if fed else "")
+    reading = [(tuned.target_name, tuned.prefill), (tuned.draft_name, tuned.draft_prefill)]
+    lines += [f"prompt {1 / cost:.0f} tok/s with {name}" for name, cost in reading if cost]
+    lines.append(f"threads {tuned.threads} for single rows, {tuned.batch_threads} for batches")
+    if tuned.exact_rows:
+        exact = ", ".join(f"{rows} at {depth}" for depth, rows in tuned.exact_rows.items())
+        lines.append(f"rows that round like single ones, by depth: {exact}")
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def _gains(tuned: Tuned) -> str:
+    lines = [["acceptance", "best length", "predicted speed-up"]]
+    for percent, gain in tuned.recommendation.gains.items():
+        lines.append([f"{percent} %", str(gain.length or "-"), f"{gain.speedup:.2f}x"])
+    return table(lines, right=frozenset({0, 1, 2}))
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.1f}"
+
+
+def _list(store: TunedStore, *, as_json: bool) -> int:
+    """What was measured, the latest first, and whether it holds for this machine and build."""
+    found = [(one, stale_reasons(one.key, this_machine(one.key))) for one in store.all()]
+    if as_json:
+        facts = [{**one.model_dump(mode="json"), "stale": list(why)} for one, why in found]
+        print_json({"folder": str(store.folder), "results": facts})
+    elif not found:
+        output.answer("Nothing was measured yet. `edgespec tune NAME` does it.\n")
+    else:
+        lines = [["TARGET", "DRAFT", "MEASURED", "FORM", "METHOD", "STALE"]]
+        lines += [
+            [
+                one.target_name,
+                one.draft_name or "-",
+                one.measured_at,
+                "quick" if one.quick else "busy" if one.busy else "full",
+                one.recommendation.method,
+                ", ".join(why) or "-",
+            ]
+            for one, why in found
+        ]
+        output.answer(table(lines))
+    for text in store.notices:
+        output.note(text)
+    return ExitCode.OK
