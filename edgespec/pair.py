@@ -10,6 +10,7 @@ from typing import Literal
 
 import psutil
 
+from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
@@ -18,7 +19,7 @@ from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
 from edgespec.settings import Load
-from edgespec.tuning import keep_exact
+from edgespec.tuning import costs_for, keep_exact, recall, remember
 from model_registry import locate, pairing
 from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
@@ -77,6 +78,8 @@ class Pair:
         self.draft = draft
         self.drafters = drafters
         self.method: Method = method
+        self.auto: AutoDrafter | None = None
+        """The drafter of the method `auto`, where that can be chosen."""
         self.notices: list[str] = []
 
     @classmethod
@@ -87,8 +90,8 @@ class Pair:
         target = LoadedModel.open(found.target, load, max_rows=longest + 1)
         try:
             pair = cls._with_drafters(target, load, found.draft)
-            if load.strict and len(pair.drafters) > 1:
-                pair.notices += [text] if (text := keep_exact(pair, load)) else []
+            if len(pair.drafters) > 1:
+                pair._tune(load)
         except EdgeSpecError:
             target.close()
             raise
@@ -115,6 +118,28 @@ class Pair:
             drafters["draft"] = DraftModelDrafter(draft.model, target.model.vocab_size)
         fixed: Method = "draft" if draft else "lookup" if load.draft == "lookup" else "plain"
         return cls(target, draft, drafters, fixed)
+
+    def _tune(self, load: Load) -> None:
+        """Keep to exact widths if asked to; add `auto`, which goes by what was measured here."""
+        told = [keep_exact(self, load)] if load.strict else []
+        if load.draft_length is None:
+            costs, text = costs_for(self, load)
+            told.append(text)
+            model = (
+                DraftModelDrafter(self.draft.model, self.target.model.vocab_size)
+                if self.draft
+                else None
+            )
+            self.auto = AutoDrafter(costs, LookupDrafter(min_match=1), model, MAX_DRAFT)
+            self.auto.restore(recall(self, load) or {})
+            self.drafters = {**self.drafters, "auto": self.auto}
+            self.method = "auto"
+        self.notices += [text for text in told if text]
+
+    def remember(self, load: Load) -> None:
+        """Keep what `auto` has learnt for the next session with this pair. Never raises."""
+        if self.auto:
+            remember(self, load, self.auto.learned())
 
     @property
     def drafter(self) -> Drafter:

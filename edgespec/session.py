@@ -82,7 +82,7 @@ class Session:
 
     @property
     def method(self) -> str:
-        """`plain`, `draft` or `lookup`."""
+        """`plain`, `draft`, `lookup` or `auto`."""
         return self._pair.method
 
     @property
@@ -105,6 +105,12 @@ class Session:
     def context_used(self) -> int:
         """Tokens that the target's cache holds."""
         return len(self._pair.target.model.tokens)
+
+    @property
+    def why(self) -> str | None:
+        """Why `auto` drafts as it does, in a sentence; None where it does not choose."""
+        auto = self._pair.auto
+        return auto.standing().sentence() if auto and self.method == "auto" else None
 
     def memory(self) -> Memory:
         """What is in use now. Safe from any thread."""
@@ -173,6 +179,7 @@ class Session:
                 self._keep(answer)
             else:
                 self._messages = before
+            self._pair.remember(self._settings.load)
         yield ReplyDone(answer.text, answer.reason, answer.stats)
 
     def _keep(self, answer: Answer) -> None:

@@ -6,12 +6,13 @@ use corrects, and in a sentence for the user.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edgespec.calibrate import Bench, Calibration, finish
 from edgespec.costs import Costs, CostTable
@@ -94,6 +95,22 @@ def keep_exact(pair: Pair, load: Load, *, store: TunedStore | None = None) -> st
     known = dict(exact)
     model.row_limit = lambda depth: exact_at(known, depth)
     return _strict_words(known)
+
+
+def recall(pair: Pair, load: Load, *, store: TunedStore | None = None) -> dict[str, Any] | None:
+    """What use of this pair has taught here. Never raises."""
+    try:
+        return (store or TunedStore.default()).load_learned(key_of(pair, load))
+    except _PROBLEMS:
+        return None
+
+
+def remember(
+    pair: Pair, load: Load, learned: Mapping[str, Any], *, store: TunedStore | None = None
+) -> None:
+    """Keep what use has taught. Never raises: what cannot be kept is learnt again."""
+    with suppress(*_PROBLEMS):
+        (store or TunedStore.default()).save_learned(key_of(pair, load), learned)
 
 
 def key_of(pair: Pair, load: Load) -> Key:

@@ -67,7 +67,9 @@ def main(arguments: Sequence[str]) -> int:
         setup = _setup(pair, load, plan, lengths)
         if "compare_server" in options:
             arms.append(_server(options.compare_server, stack, pair, plan, setup))
-        if options.forget and not any(arm.answerer.forget() for arm in arms):
+        # What use has taught is no part of a measurement that others are to repeat.
+        learns = [arm.answerer.forget() for arm in arms]
+        if options.forget and not any(learns):
             output.note("--forget changes nothing: none of these methods learns.")
         return _carry_out(arms, plan, setup, options)
 

@@ -28,9 +28,11 @@ def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     settings = settings_from(options)
     prompt = _prompt(options.prompt)
-    done = _answer(settings, prompt)
+    done, why = _answer(settings, prompt)
     if options.stats:
         output.note(describe(done.stats))
+        if why:
+            output.note(why)
     return ExitCode.INTERRUPTED if done.reason is Reason.CANCELLED else ExitCode.OK
 
 
@@ -56,8 +58,8 @@ def _read_stdin() -> str:
     return sys.stdin.buffer.read().decode("utf-8", errors="replace")
 
 
-def _answer(settings: Settings, prompt: str) -> ReplyDone:
-    """Stream the answer to stdout.
+def _answer(settings: Settings, prompt: str) -> tuple[ReplyDone, str | None]:
+    """Stream the answer to stdout; why it was drafted as it was comes with its numbers.
 
     The models work in a thread of their own: Python handles Ctrl-C only between native calls, and
     one of those can take seconds.
@@ -72,7 +74,7 @@ def _answer(settings: Settings, prompt: str) -> ReplyDone:
         os._exit(ExitCode.INTERRUPTED)
     try:
         with _cancelled_by_interrupt(session):
-            return _print(events, session)
+            return _print(events, session), session.why
     finally:
         session.cancel()  # whatever went wrong: nobody waits for the rest
         worker.join()
