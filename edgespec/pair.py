@@ -10,14 +10,18 @@ from typing import Literal
 
 import psutil
 
+from edgespec import memory_words
 from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import EdgeSpecError, ModelFileError, PairError
+from edgespec.fitting import look_again, planned
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
+from edgespec.memory import Share, joined
+from edgespec.memory_plan import Placement, Plan
 from edgespec.settings import Load
 from edgespec.tuning import costs_for, keep_exact, recall, remember
 from model_registry import locate, pairing
@@ -44,17 +48,35 @@ class LoadedModel:
     model: LlamaModel
 
     @classmethod
-    def open(cls, path: Path, load: Load, *, max_rows: int) -> LoadedModel:
-        """Load one file. Raises ModelFileError, OutOfMemoryError."""
-        weights = Weights(path, mmap=load.mmap, gpu_layers=load.gpu_layers)
+    def open(cls, path: Path, load: Load, place: Placement, *, max_rows: int) -> LoadedModel:
+        """Load one file as the memory plan says. Raises ModelFileError, OutOfMemoryError."""
+        gpus = place.on_gpus
+        weights = Weights(
+            path,
+            mmap=load.mmap,
+            gpu_layers=place.gpu_layers,
+            devices=[share.device for share in gpus],
+            split=[share.layers for share in gpus],
+        )
         try:
-            context = min(load.context, weights.trained_context or load.context)
-            threads = load.threads or usable_cores()
-            model = LlamaModel(weights, context=context, threads=threads, max_rows=max_rows)
+            context = min(place.cost.context, weights.trained_context or place.cost.context)
+            model = LlamaModel(
+                weights,
+                context=context,
+                threads=load.threads or usable_cores(),
+                max_rows=max_rows,
+                kv_type=place.cost.kv_type,
+            )
         except EdgeSpecError:
             weights.close()
             raise
+        look_again(share.device for share in gpus)
         return cls(weights, model)
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        """What llama.cpp said that it takes of which device."""
+        return joined((*self.weights.buffers.shares, *self.model.buffers.shares))
 
     def close(self) -> None:
         """The context first: it points into the weights."""
@@ -87,22 +109,27 @@ class Pair:
         """Load and check. Raises ModelFileError, PairError, OutOfMemoryError."""
         found = find(load.model, with_draft=load.draft is None)
         longest = MAX_DRAFT if load.draft_length is None else load.draft_length
-        target = LoadedModel.open(found.target, load, max_rows=longest + 1)
+        draft = _find_draft(load, found.draft)
+        plan = planned(load, found.target, draft.target if draft else None, longest + 1)
+        target = LoadedModel.open(found.target, load, plan.target, max_rows=longest + 1)
         try:
-            pair = cls._with_drafters(target, load, found.draft)
+            pair = cls._with_drafters(target, load, draft, plan)
             if len(pair.drafters) > 1:
                 pair._tune(load)
         except EdgeSpecError:
             target.close()
             raise
         found.mark_used()
+        pair.notices += memory_words.notices(plan)
         if load.model is None:
             pair.notices.insert(0, SMALL_DEFAULT.format(name=target.weights.name))
         return pair
 
     @classmethod
-    def _with_drafters(cls, target: LoadedModel, load: Load, own: Path | None) -> Pair:
-        """`own` is the draft that is stored with the target, for when none is named."""
+    def _with_drafters(
+        cls, target: LoadedModel, load: Load, found: Located | None, plan: Plan
+    ) -> Pair:
+        """`found` is the draft model, if there is one; the plan may have no room for it."""
         plain: dict[Method, Drafter] = {"plain": NoDrafter()}
         if load.draft == "none" or load.draft_length == 0:
             return cls(target, None, plain, "plain")
@@ -112,7 +139,7 @@ class Pair:
                 f"{target.weights.name} cannot take back tokens, so nothing is drafted for it."
             )
             return pair
-        draft = _open_draft(target, load, own)
+        draft = _open_draft(target, load, found, plan.draft) if found and plan.draft else None
         drafters: dict[Method, Drafter] = {**plain, "lookup": LookupDrafter()}
         if draft:
             drafters["draft"] = DraftModelDrafter(draft.model, target.model.vocab_size)
@@ -181,12 +208,18 @@ def find(reference: str | None, *, role: Role = "target", with_draft: bool = Fal
         raise ModelFileError(problem.message, problem.hint) from problem
 
 
-def _open_draft(target: LoadedModel, load: Load, own: Path | None) -> LoadedModel | None:
-    """The draft model that is asked for, or stored with the target."""
-    if load.draft == "lookup" or (load.draft is None and own is None):
+def _find_draft(load: Load, own: Path | None) -> Located | None:
+    """The draft model that is asked for, or `own`, which is stored with the target."""
+    if load.draft in {"lookup", "none"} or load.draft_length == 0:
         return None
-    found = find(load.draft, role="draft") if own is None or load.draft else Located(own)
-    draft = LoadedModel.open(found.target, load, max_rows=1)
+    if load.draft is None:
+        return Located(own) if own else None
+    return find(load.draft, role="draft")
+
+
+def _open_draft(target: LoadedModel, load: Load, found: Located, place: Placement) -> LoadedModel:
+    """The draft model, checked against the target."""
+    draft = LoadedModel.open(found.target, load, place, max_rows=1)
     try:
         check_pair(target.weights, draft.weights)
     except PairError:

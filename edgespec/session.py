@@ -16,13 +16,24 @@ from edgespec.conversation import Message
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import EdgeSpecError, UsageError
 from edgespec.events import Reason
+from edgespec.fitting import device_now
 from edgespec.llama.templates import BuiltinTemplate, builtin_names
 from edgespec.llama.weights import Weights
+from edgespec.memory import Device, Share
 from edgespec.pair import MAX_DRAFT, Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
 from edgespec.templates import JinjaTemplate, Template, choose_template, special_texts
 from edgespec.window import ContextWindow
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMemory:
+    """What one model takes, as llama.cpp said when it was loaded."""
+
+    name: str
+    shares: tuple[Share, ...]
+    """Bytes by device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +46,11 @@ class Memory:
     """Model files of target and draft."""
     kv_cache: int
     """Key-value caches of target and draft."""
+    models: tuple[ModelMemory, ...] = ()
+    """Target and, where there is one, draft."""
+    devices: tuple[Device, ...] = ()
+    """Those that hold any of it, RAM last, with what is free now; one behind an RPC server as it was after
+    loading."""
 
 
 class Session:
@@ -115,10 +131,14 @@ class Session:
     def memory(self) -> Memory:
         """What is in use now. Safe from any thread."""
         models = self._pair.models
+        shares = [share for loaded in models for share in loaded.shares]
+        names = sorted({share.device for share in shares}, key=lambda name: (name == "CPU", name))
         return Memory(
             process=self._process.memory_info().rss,
             weights=sum(loaded.weights.file_bytes for loaded in models),
             kv_cache=sum(loaded.model.buffers.kv_cache for loaded in models),
+            models=tuple(ModelMemory(loaded.weights.name, loaded.shares) for loaded in models),
+            devices=tuple(map(device_now, names)),
         )
 
     def reply(self, text: str) -> Iterator[ReplyEvent]:

@@ -22,8 +22,12 @@ class Load:
     threads: int | None = None
     """None for one a physical core."""
     mmap: bool = False
-    gpu_layers: int = -1
-    """-1 for all, where a GPU is seen."""
+    gpu_layers: int | None = None
+    """Of target and draft; -1 for all, None for as many as there is memory for. The output layer counts."""
+    kv_type: str | None = None
+    """f16, q8_0 or q4_0; None for f16, or q8_0 where that helps."""
+    rpc: tuple[str, ...] = ()
+    """`HOST:PORT` of servers whose devices are used too."""
     strict: bool = False
     """Draft only where a pass over several rows rounds like single ones, bit for bit."""
 

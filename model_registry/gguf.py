@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from model_registry.ggml_types import BLOCKS
+from model_registry.layout import Layout, LayoutSum
 
 Scalar = bool | int | float | str
 
@@ -81,6 +82,8 @@ class GGUFHeader:
     """Bytes of the file."""
     data_end: int | None
     """Bytes the file must have for all its tensors; None if a tensor's type is not known."""
+    layout: Layout = field(default_factory=Layout)
+    """Bytes by layer; tensors of an unknown type count as nothing."""
 
     @property
     def architecture(self) -> str | None:
@@ -157,8 +160,10 @@ def parse_header(data: bytes | mmap.mmap) -> GGUFHeader:
         if not key or key in metadata:
             raise GGUFError(f"Its header is damaged: the key {key[:80]!r} is empty or there twice.")
         metadata[key] = reader.value(key, reader.number(_U32))
-    data_end = _data_end(reader, tensor_count, _alignment(metadata))
-    return GGUFHeader(version, MappingProxyType(metadata), tensor_count, len(data), data_end)
+    sums = LayoutSum()
+    data_end = _data_end(reader, tensor_count, _alignment(metadata), sums)
+    kept = MappingProxyType(metadata)
+    return GGUFHeader(version, kept, tensor_count, len(data), data_end, sums.layout)
 
 
 def _check_version(version: int) -> int:
@@ -178,12 +183,13 @@ def _alignment(metadata: Mapping[str, Scalar | Array]) -> int:
     return alignment
 
 
-def _data_end(reader: _Reader, tensor_count: int, alignment: int) -> int | None:
+def _data_end(reader: _Reader, tensor_count: int, alignment: int, sums: LayoutSum) -> int | None:
     """Walk the tensor table; where the last tensor ends, without the padding behind it."""
     total: int | None = 0
     ends = 0
     for _ in range(tensor_count):
         name, size, offset = reader.tensor()
+        sums.add(name, size or 0)
         if total is None or size is None:
             total = None
             continue

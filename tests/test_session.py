@@ -92,7 +92,7 @@ class Bench:
         weights = SimpleNamespace(
             tokenizer=tokenizer, chat_template=None, name="fake", file_bytes=7, close=lambda: None
         )
-        return SimpleNamespace(weights=weights, model=model, close=lambda: None)
+        return SimpleNamespace(weights=weights, model=model, shares=(), close=lambda: None)
 
     def says(self, script: str) -> list[ReplyEvent]:
         self.script = script

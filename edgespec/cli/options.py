@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from edgespec.cli.layers import settings_here
 from edgespec.cli.parser import Parser
+from edgespec.memory import KV_TYPES
 from edgespec.sampling import Sampling
 from edgespec.settings import Load, Settings
 from profiles.profile import AUTO, Auto, Profile
@@ -38,18 +39,36 @@ def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None
         default=profile.threads,
         help="processor threads; auto is one a physical core",
     )
-    group.add_argument(
-        "--gpu-layers",
-        type=auto_or(-1),
-        metavar="N|auto",
-        default=profile.gpu_layers,
-        help="layers to offload where a GPU is seen, -1 for all; auto is as many as fit",
-    )
+    add_memory_options(group, profile)
     group.add_argument(
         "--mmap",
         action=argparse.BooleanOptionalAction,
         default=profile.mmap,
         help="map the file instead of reading it: opens faster, but pages may be read again and again",
+    )
+
+
+def add_memory_options(group: argparse._ActionsContainer, profile: Profile) -> None:
+    """Where it goes."""
+    group.add_argument(
+        "--gpu-layers",
+        type=auto_or(-1),
+        metavar="N|auto",
+        default=profile.gpu_layers,
+        help="layers of target and draft on a GPU, -1 for all; auto is as many as fit",
+    )
+    group.add_argument(
+        "--kv-type",
+        choices=(AUTO, *KV_TYPES),
+        default=profile.kv_type,
+        help="how the KV cache is stored; auto is f16, or q8_0 where only that fits",
+    )
+    group.add_argument(
+        "--rpc",
+        type=servers,
+        metavar="HOST:PORT,...",
+        default=argparse.SUPPRESS,
+        help="use the devices of llama.cpp RPC servers too; they know no passwords: trusted networks only",
     )
 
 
@@ -149,7 +168,6 @@ def add_strict(group: argparse._ArgumentGroup) -> None:
 def load_from(options: argparse.Namespace, draft_length: int | Auto) -> Load:
     """What the model options say."""
     given = vars(options)
-    layers: int | Auto = options.gpu_layers
     return Load(
         model=given.get("model"),
         draft=given.get("draft"),
@@ -157,8 +175,10 @@ def load_from(options: argparse.Namespace, draft_length: int | Auto) -> Load:
         context=options.ctx,
         threads=None if options.threads == AUTO else options.threads,
         mmap=options.mmap,
-        gpu_layers=-1 if layers == AUTO else layers,
         strict=given.get("strict", False),
+        gpu_layers=None if options.gpu_layers == AUTO else options.gpu_layers,
+        kv_type=None if options.kv_type == AUTO else options.kv_type,
+        rpc=given.get("rpc", ()),
     )
 
 
@@ -211,6 +231,11 @@ def auto_or(least: int) -> Callable[[str], int | Auto]:
             raise argparse.ArgumentTypeError(f"{error}, nor is it `auto`") from None
 
     return read
+
+
+def servers(text: str) -> tuple[str, ...]:
+    """Addresses between commas."""
+    return tuple(part for part in text.split(",") if part)
 
 
 def positive(text: str) -> int:

@@ -20,6 +20,7 @@ _OPTIONS = {
     "draft_length": ("draft_length", "--draft-length"),
     "threads": ("threads", "--threads"),
     "gpu_layers": ("gpu_layers", "--gpu-layers"),
+    "kv_type": ("kv_type", "--kv-type"),
     "mmap": ("mmap", "--mmap"),
     "sampling.temperature": ("temp", "--temp"),
     "sampling.top_k": ("top_k", "--top-k"),

@@ -19,6 +19,8 @@ _SEQUENCE = 0
 _ABORTED = 2  # llama_decode's answer when the abort callback said yes (include/llama.h)
 _NO_SLOT = 1
 
+_GGML_TYPES = {"f16": 1, "q8_0": 8, "q4_0": 2}  # enum ggml_type
+
 # The binding's own function returns a pointer object; the loop wants the bare address.
 _get_logits = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
     ("llama_get_logits", llama_cpp.llama_cpp._lib)
@@ -36,9 +38,11 @@ class LlamaModel:
         threads: int,
         batch_size: int = 512,
         max_rows: int = 64,
+        kv_type: str = "f16",
     ) -> None:
         """Make a context of `context` tokens. `max_rows` bounds the logits buffers, which would
-        otherwise be sized for a whole batch of vocabulary rows.
+        otherwise be sized for a whole batch of vocabulary rows. `kv_type` is f16, q8_0 or q4_0; the
+        latter two turn flash attention on and need heads in blocks of 32.
 
         Raises OutOfMemoryError.
         """
@@ -56,7 +60,9 @@ class LlamaModel:
         self._views: dict[tuple[int, int], Logits] = {}
         log = native_log()
         log.mark()
-        self._ctx = llama_cpp.llama_init_from_model(weights.handle, self._params(context, threads))
+        params = self._params(context, threads)
+        params.type_k = params.type_v = _GGML_TYPES[kv_type]
+        self._ctx = llama_cpp.llama_init_from_model(weights.handle, params)
         if not self._ctx:
             raise OutOfMemoryError(
                 f"No memory for a context of {context} tokens ({log.reason() or 'not created'}).",

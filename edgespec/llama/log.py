@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -16,8 +16,34 @@ from typing import TextIO
 import llama_cpp
 from platformdirs import user_log_path
 
+from edgespec.memory import Share
+
 # enum ggml_log_level (ggml/include/ggml.h)
 _DEBUG, _ERROR, _CONTINUE = 1, 4, 5
+
+
+_BUFFER = re.compile(
+    r"(?P<name>\S+)\s+(?:DSV4 \S+ )?(?P<kind>model|KV|RS|state|compute|output)"
+    r" +buffer size\s*=\s*(?P<mib>[\d.]+) MiB"
+)
+_PARTS = {
+    "model": "weights",
+    "KV": "kv_cache",
+    "RS": "kv_cache",
+    "state": "kv_cache",
+    "compute": "compute",
+    "output": "output",
+}
+
+
+def _device(buffer: str) -> str:
+    """The device whose memory a buffer takes, by ggml's name of the buffer.
+
+    `CPU_REPACK`, `CPU_Mapped` and `CUDA_Host` are RAM; `MTL0_Private` and `RPC0[host:port]` are not.
+    """
+    if buffer.startswith("CPU") or buffer.endswith("_Host") or buffer == "AMX":
+        return "CPU"
+    return re.split(r"\[|_(?:Private|Mapped|Split)", buffer)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +54,8 @@ class Buffers:
     kv_cache: int = 0
     compute: int = 0
     output: int = 0
+    shares: tuple[Share, ...] = ()
+    """The same by device."""
 
 
 class NativeLog:
@@ -67,16 +95,23 @@ class NativeLog:
 
     def buffers(self) -> Buffers:
         """What the lines since `mark` say was allocated."""
-        sizes = dict.fromkeys(("model", "KV", "compute", "output", "RS"), 0.0)
+        sizes: Counter[tuple[str, str]] = Counter()
         for line in self.recent:
-            if found := re.search(r"(\w+)\s+buffer size\s*=\s*([\d.]+) MiB", line):
-                sizes[found[1]] = sizes.get(found[1], 0.0) + float(found[2])
-        bytes_of = {name: round(mib * 2**20) for name, mib in sizes.items()}
+            if found := _BUFFER.search(line):
+                size = round(float(found["mib"]) * 2**20)
+                sizes[_device(found["name"]), _PARTS[found["kind"]]] += size
+        devices = dict.fromkeys(device for device, _ in sizes)
         return Buffers(
-            weights=bytes_of["model"],
-            kv_cache=bytes_of["KV"] + bytes_of["RS"],
-            compute=bytes_of["compute"],
-            output=bytes_of["output"],
+            **{part: sum(sizes[device, part] for device in devices) for part in _PARTS.values()},
+            shares=tuple(
+                Share(
+                    device,
+                    weights=sizes[device, "weights"],
+                    kv_cache=sizes[device, "kv_cache"],
+                    compute=sizes[device, "compute"] + sizes[device, "output"],
+                )
+                for device in devices
+            ),
         )
 
     def reason(self) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
 import llama_cpp
 
 from edgespec.errors import ModelFileError, OutOfMemoryError
+from edgespec.llama import rpc
+from edgespec.llama.ggml import device_array
 from edgespec.llama.log import Buffers, NativeLog, native_log
 from edgespec.llama.vocab import LlamaTokenizer
 from model_registry.gguf import GGUFHeader
@@ -20,10 +24,21 @@ _MMAP, _NO_MMAP = 1, 0  # enum llama_load_mode
 class Weights:
     """The tensors of one file; contexts are made from it. Close it after all of them."""
 
-    def __init__(self, path: Path, *, mmap: bool = True, gpu_layers: int = -1) -> None:
-        """Load `path`; `gpu_layers` -1 offloads all layers where llama.cpp sees a GPU.
+    def __init__(
+        self,
+        path: Path,
+        *,
+        mmap: bool = True,
+        gpu_layers: int = -1,
+        devices: Sequence[str] | None = None,
+        split: Sequence[int] = (),
+    ) -> None:
+        """Load `path`.
 
-        Raises ModelFileError and OutOfMemoryError.
+        The last `gpu_layers` layers go to `devices`, in this order, so many to each as `split` says;
+        -1 stands for all, the output layer counts as one. With None for the devices llama.cpp takes
+        all GPUs that it sees, without `split` it goes by their free memory. Raises ModelFileError and
+        OutOfMemoryError.
         """
         try:
             self.header: GGUFHeader = check_file(path)
@@ -36,11 +51,19 @@ class Weights:
         params.n_gpu_layers = gpu_layers
         params.load_mode = _MMAP if mmap else _NO_MMAP
         params.use_extra_bufts = not _amx_build()
+        self._devices = tuple(devices or ())
+        if devices is not None:
+            listed = device_array(devices)
+            params.devices = ctypes.cast(listed, ctypes.c_void_p)
+        if split:
+            shares = (ctypes.c_float * llama_cpp.llama_max_devices())(*split)
+            params.tensor_split = shares
         self._handle: llama_cpp.llama_model_p | None = llama_cpp.llama_model_load_from_file(
             str(path).encode(), params
         )
         if not self._handle:
             raise _load_error(path, log)
+        rpc.hold(self._devices)
         self.buffers: Buffers = log.buffers()
         self.tokenizer = LlamaTokenizer(self._handle)
 
@@ -92,6 +115,7 @@ class Weights:
         """Free the tensors. May be called again."""
         if self._handle:
             llama_cpp.llama_model_free(self._handle)
+            rpc.release(self._devices)
             self._handle = None
 
 

@@ -1,0 +1,112 @@
+"""The memory plan for this machine: reads headers and asks devices, before anything is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import psutil
+
+from edgespec.errors import ModelFileError, UsageError
+from edgespec.llama import ggml, rpc
+from edgespec.memory import KV_TYPES, Device
+from edgespec.memory_plan import Machine, Plan, Wish, plan
+from edgespec.memory_words import refusal
+from edgespec.settings import Load
+from model_registry.gguf import read_header
+from model_registry.inspect import check_file, split_parts
+from model_registry.problem import ModelFileProblem
+from model_registry.shape import Shape, shape_of
+
+
+def planned(load: Load, target: Path, draft: Path | None, rows: int) -> Plan:
+    """How to load two files here. `rows` of logits are what a pass of the target may give.
+
+    Raises ModelFileError, UsageError, OutOfMemoryError.
+    """
+    main = shape(target)
+    wish = Wish(
+        main,
+        shape(draft) if draft and main.rolls_back else None,
+        context=load.context,
+        rows=rows,
+        kv_type=load.kv_type,
+        gpu_layers=load.gpu_layers,
+        mapped=load.mmap,
+    )
+    check_kv_type(wish)
+    made = plan(wish, this_machine(load.rpc))
+    if not made.fits and not made.forced:
+        raise refusal(made)
+    return made
+
+
+def shape(path: Path) -> Shape:
+    """Read off the headers of a model's files. Raises ModelFileError."""
+    try:
+        header = check_file(path)
+        parts = split_parts(path, header)
+        headers = [header, *(read_header(part) for part in parts[1:])]
+    except ModelFileProblem as problem:
+        raise ModelFileError(problem.message, problem.hint) from problem
+    return shape_of(headers, [one.size for one in headers], path.stem)
+
+
+def check_kv_type(wish: Wish) -> None:
+    """Raise UsageError for a type of KV cache that the target cannot have."""
+    if wish.kv_type is not None and wish.kv_type not in KV_TYPES:
+        raise UsageError(
+            f"There is no KV cache of type {wish.kv_type!r}.", f"Types: {', '.join(KV_TYPES)}."
+        )
+    if wish.kv_type not in {None, "f16"} and not wish.target.quantisable:
+        raise UsageError(
+            f"The KV cache of {wish.target.name} cannot be stored as {wish.kv_type}: its heads are "
+            "no multiple of 32.",
+            "Leave --kv-type out.",
+        )
+
+
+def this_machine(servers: Sequence[str] = ()) -> Machine:
+    """RAM, the GPUs that this build of llama.cpp can use, and the devices of `HOST:PORT`s.
+
+    An integrated GPU counts where there is no other, as for llama.cpp. Devices of other machines are
+    filled last. Raises UsageError.
+    """
+    local = ggml.local()
+    own = [one for one in local if one.kind == "gpu"]
+    own = own or [one for one in local if one.kind == "integrated"][:1]
+    remote = [ggml.describe(name) for name in rpc.connect(servers)]
+    return Machine(ram(), tuple(_known(one) for one in [*own, *remote]))
+
+
+def ram() -> Device:
+    """This machine's memory as it is now; ggml's own figure calls all of it free."""
+    memory = psutil.virtual_memory()
+    return Device("CPU", "cpu", memory.available, memory.total)
+
+
+def device_now(name: str) -> Device:
+    """A device as it is now; one behind a server as it was after loading."""
+    return ram() if name == "CPU" else ggml.glance(name)
+
+
+def look_again(names: Iterable[str]) -> None:
+    """Ask devices for the memory that loading has left; `device_now` keeps to that for remote ones."""
+    for name in names:
+        ggml.describe(name)
+
+
+def _known(device: Device) -> Device:
+    """Some devices do not tell their memory, because it is the machine's."""
+    if device.total:
+        return device
+    memory = ram()
+    return Device(
+        device.name,
+        device.kind,
+        memory.free,
+        memory.total,
+        device.description,
+        shares_ram=not device.remote,
+        remote=device.remote,
+    )

@@ -1,0 +1,183 @@
+"""What a model takes of which device, in bytes, before it is loaded. Pure: numbers in, numbers out.
+
+Sizes of weights and of KV caches are exact but for padding. Compute buffers are estimated by what
+llama.cpp's largest graph keeps at once, from above: compared with what it logs, an estimate is at most
+a fifth or 2 MiB too small and twice as large (tests/real/test_offload.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from model_registry.shape import Shape
+
+Kind = Literal["cpu", "gpu", "integrated", "accelerator"]
+
+MIB = 1 << 20
+BATCH = 512
+"""Tokens of one native call, whose activations the compute buffers hold."""
+
+KV_TYPES = {"f16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18)}
+"""How a KV cache can be stored: numbers in a block, bytes of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where tensors can lie. Bytes."""
+
+    name: str
+    """ggml's, e.g. `CUDA0`; `CPU` stands for RAM."""
+    kind: Kind
+    free: int
+    total: int
+    description: str = ""
+    shares_ram: bool = False
+    """What lies here takes RAM too: integrated GPUs, Apple silicon."""
+    remote: bool = False
+    """Behind an RPC server."""
+
+    @property
+    def reserve(self) -> int:
+        """What a plan leaves free: a GPU may drive a screen, and its driver takes what no log tells."""
+        if self.kind == "cpu":
+            return min(256 * MIB, self.total // 32)
+        return max(512 * MIB, self.total * 8 // 100)
+
+    @property
+    def usable(self) -> int:
+        """What a plan may take."""
+        return max(self.free - self.reserve, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one model takes on one device. Bytes."""
+
+    device: str
+    layers: int = 0
+    """The output layer counts as one."""
+    weights: int = 0
+    kv_cache: int = 0
+    compute: int = 0
+
+    @property
+    def total(self) -> int:
+        """All together."""
+        return self.weights + self.kv_cache + self.compute
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """A model as it is to be loaded; says what each of its layers costs.
+
+    Layers are counted as llama.cpp's `n_gpu_layers` does: from the end, the output layer first.
+    """
+
+    shape: Shape
+    context: int
+    """Tokens."""
+    kv_type: str
+    rows: int
+    """Rows of logits that one pass may give."""
+
+    @property
+    def count(self) -> int:
+        """All layers, the output layer among them."""
+        return len(self.shape.layers) + 1
+
+    def weights(self, layer: int) -> int:
+        """Of a layer, counted from the end; 0 is the output layer, on another device than the input."""
+        if layer == 0:
+            return self.shape.output + self.shape.copy
+        return self.shape.layers[-layer]
+
+    def kv_cache(self, layer: int) -> int:
+        """Of a layer, counted from the end: llama.cpp rounds the context up to 256 (llama-context.cpp)."""
+        if layer == 0:
+            return 0
+        block, size = KV_TYPES[self.kv_type]
+        numbers = self.shape.keys[-layer] + self.shape.values[-layer]
+        return -(-numbers * self._cells // block) * size + self.shape.state
+
+    def compute(self, *, layers: bool, output: bool) -> int:
+        """The compute buffer of a device that has some layers, or the output layer too, or neither.
+
+        Each of 512 tokens has its activations, and its row of the mask as float16. Kernels of
+        attention that need no matrix of scores are taken for granted.
+        """
+        shape, batch = self.shape, min(BATCH, self.context)
+        mask = batch * self._cells * 2 * (2 if shape.windows else 1)
+        active = 3 * shape.inner + 4 * shape.width if layers else 2 * shape.width
+        widest = batch * active * 4
+        if output:
+            rows = min(self.rows, batch)
+            logits = rows * (shape.vocabulary + 2 * shape.width) * 4 + batch * shape.width * 4
+            widest = max(widest, logits)
+        return mask + widest + self._unpacked(layers)
+
+    def _unpacked(self, layers: bool) -> int:
+        """GPU kernels make float16 of one layer's quantised cache at a time."""
+        if not layers or self.kv_type == "f16":
+            return 0
+        pairs = zip(self.shape.keys, self.shape.values, strict=True)
+        return max((k + v for k, v in pairs), default=0) * self._cells * 2
+
+    @property
+    def _cells(self) -> int:
+        return -(-self.context // 256) * 256
+
+    def on(self, device: Device, first: int, end: int, left: int = 0) -> Share:
+        """Its share on a GPU that has the layers from `first` to before `end`.
+
+        `left` are the bytes of the largest layer in RAM: for long batches its matrices are copied to
+        the GPU one by one (ggml-backend.cpp, op_offload), which remote devices do not do.
+        """
+        layers = range(first, end)
+        copied = 0 if device.remote else left // 2
+        return Share(
+            device.name,
+            len(layers),
+            sum(map(self.weights, layers)),
+            sum(map(self.kv_cache, layers)),
+            self.compute(layers=end > max(first, 1), output=first == 0) + copied,
+        )
+
+    def in_ram(self, device: Device, first: int) -> Share:
+        """Its share in RAM when the layers before `first` are elsewhere."""
+        layers = range(first, self.count)
+        shared = self.shape.copy if first == 0 else 0  # one matrix serves input and output
+        logits = self.rows * self.shape.vocabulary * 4
+        return Share(
+            device.name,
+            len(layers),
+            self.shape.input + sum(map(self.weights, layers)) - shared,
+            sum(map(self.kv_cache, layers)),
+            self.compute(layers=len(layers) > 0, output=first == 0) + logits,
+        )
+
+
+def total(shares: Iterable[Share], device: str) -> int:
+    """Bytes of all shares on one device."""
+    return sum(share.total for share in shares if share.device == device)
+
+
+def joined(shares: Iterable[Share]) -> tuple[Share, ...]:
+    """Shares of one device added up; devices in the order in which they come."""
+    sums: dict[str, Share] = {}
+    for one in shares:
+        before = sums.get(one.device, Share(one.device))
+        sums[one.device] = Share(
+            one.device,
+            before.layers + one.layers,
+            before.weights + one.weights,
+            before.kv_cache + one.kv_cache,
+            before.compute + one.compute,
+        )
+    return tuple(sums.values())
+
+
+def readable(size: float) -> str:
+    """Bytes in the binary units in which memory is sold: `7.4 GiB`."""
+    return f"{size / 2**30:.1f} GiB" if abs(size) >= 1000 * MIB else f"{size / MIB:.0f} MiB"
