@@ -1,8 +1,8 @@
 """What a model takes of which device, in bytes, before it is loaded. Pure: numbers in, numbers out.
 
-Sizes of weights and of KV caches are exact but for padding. Compute buffers are estimated by what
-llama.cpp's largest graph keeps at once, from above: compared with what it logs, an estimate is at most
-a fifth or 2 MiB too small and twice as large (tests/real/test_offload.py).
+Sizes of weights and of KV caches are exact but for padding. Compute buffers are estimated by what the
+largest graph of llama.cpp keeps at once: compared with what it logs, an estimate is not smaller and at
+most a quarter larger, give or take 1 MiB (tests/real/test_offload.py).
 """
 
 from __future__ import annotations
@@ -115,14 +115,20 @@ class ModelCost:
             rows = min(self.rows, batch)
             logits = rows * (shape.vocabulary + 2 * shape.width) * 4 + batch * shape.width * 4
             widest = max(widest, logits)
-        return mask + widest + self._unpacked(layers)
+        return mask + widest
 
-    def _unpacked(self, layers: bool) -> int:
+    @property
+    def _unpacked(self) -> int:
         """GPU kernels make float16 of one layer's quantised cache at a time."""
-        if not layers or self.kv_type == "f16":
+        if self.kv_type == "f16":
             return 0
         pairs = zip(self.shape.keys, self.shape.values, strict=True)
         return max((k + v for k, v in pairs), default=0) * self._cells * 2
+
+    @property
+    def logits(self) -> int:
+        """The rows of logits in RAM, which llama.cpp allocates when they are first asked for."""
+        return self.rows * self.shape.vocabulary * 4
 
     @property
     def _cells(self) -> int:
@@ -141,20 +147,19 @@ class ModelCost:
             len(layers),
             sum(map(self.weights, layers)),
             sum(map(self.kv_cache, layers)),
-            self.compute(layers=end > max(first, 1), output=first == 0) + copied,
+            self.compute(layers=end > max(first, 1), output=first == 0) + self._unpacked + copied,
         )
 
     def in_ram(self, device: Device, first: int) -> Share:
         """Its share in RAM when the layers before `first` are elsewhere."""
         layers = range(first, self.count)
         shared = self.shape.copy if first == 0 else 0  # one matrix serves input and output
-        logits = self.rows * self.shape.vocabulary * 4
         return Share(
             device.name,
             len(layers),
             self.shape.input + sum(map(self.weights, layers)) - shared,
             sum(map(self.kv_cache, layers)),
-            self.compute(layers=len(layers) > 0, output=first == 0) + logits,
+            self.compute(layers=len(layers) > 0, output=first == 0) + self.logits,
         )
 
 

@@ -69,9 +69,10 @@ def shape_of(headers: Sequence[GGUFHeader], sizes: Sequence[int], name: str) -> 
     )
     # Multi-head latent attention keeps one compressed vector a token, from which values come too.
     latent = numbers.get("attention.key_length_mla") > 0
+    unknown = any(one.data_end is None for one in headers)
     return Shape(
         name=name,
-        layers=_layers(layout, count, sum(sizes)),
+        layers=_layers(layout, count, sum(sizes) if unknown else 0),
         input=layout.input,
         output=layout.output,
         copy=0 if layout.has_output else layout.embedding,
@@ -119,12 +120,10 @@ class _Numbers:
 
 
 def _layers(layout: Layout, count: int, size: int) -> tuple[int, ...]:
-    """Bytes by layer; what the table of tensors leaves unexplained is spread over all."""
+    """Bytes by layer; tensors of unknown types are what else is in files of `size`, spread over all."""
     known = dict(layout.blocks)
-    if sum(known.values()) < size // 2:  # tensors of types that are not known here
-        spread = -(-max(size - layout.total, 0) // count)
-        return tuple(known.get(number, 0) + spread for number in range(count))
-    return tuple(known.get(number, 0) for number in range(count))
+    spread = -(-max(size - layout.total, 0) // count)
+    return tuple(known.get(number, 0) + spread for number in range(count))
 
 
 def _inner(numbers: _Numbers, count: int, attention: int) -> int:
