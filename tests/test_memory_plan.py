@@ -138,6 +138,18 @@ def test_two_gpus_share_the_target_and_one_has_the_draft() -> None:
     assert summary(made).startswith("big-8b on GPU0 and GPU1")
 
 
+@pytest.mark.parametrize("small", [0, 1])
+def test_the_draft_goes_where_it_fits_and_the_target_makes_room(small: int) -> None:
+    sizes = [8.0, 8.0]
+    sizes[small] = 1.4
+    made = plan(replace(BOTH, context=16_384, kv_type="f16"), machine(*sizes))
+    assert named(made)[:3] == (True, 33, 17)
+    assert made.draft is not None
+    (alone,) = made.draft.on_gpus
+    assert alone.device == f"GPU{1 - small}"
+    assert len(made.target.on_gpus) == 2
+
+
 def test_what_a_person_orders_is_done() -> None:
     assert named(plan(replace(BOTH, gpu_layers=10), machine(24)))[1:3] == (10, 10)
     assert named(plan(replace(BOTH, gpu_layers=0), machine(24)))[1:3] == (0, 0)
@@ -196,6 +208,16 @@ def test_bytes_of_a_cache() -> None:
         "q8_0": 32 * 4096 * 2048 * 34 // 32,
         "q4_0": 32 * 4096 * 2048 * 18 // 32,
     }
+
+
+def test_layers_are_counted_from_the_end() -> None:
+    cost = ModelCost(
+        replace(SMALL, layers=(1, 2, 3), keys=(32, 64, 0), values=(0, 0, 32)), 256, "f16", 1
+    )
+    assert [cost.weights(layer) for layer in (1, 2, 3)] == [3, 2, 1]
+    assert [cost.kv_cache(layer) for layer in range(4)] == [0, 256 * 64, 256 * 128, 256 * 64]
+    assert cost.on(machine(8).gpus[0], 0, 2).weights == 3 + SMALL.output + SMALL.copy
+    assert cost.in_ram(machine(8).ram, 2).weights == 1 + 2 + SMALL.input
 
 
 def test_a_shared_matrix_is_held_twice_only_apart() -> None:

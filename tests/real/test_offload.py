@@ -25,7 +25,7 @@ from edgespec.fitting import planned
 from edgespec.llama import ggml, rpc
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
-from edgespec.memory import MIB, ModelCost, Share
+from edgespec.memory import MIB, Device, ModelCost, Share
 from edgespec.pair import LoadedModel, Pair
 from edgespec.reply import ReplyEvent
 from edgespec.settings import Load
@@ -191,6 +191,45 @@ def test_without_a_word_all_goes_to_the_device(there: OpenThere, server: Server)
     assert sum(one.kv_cache for model in memory.models for one in model.shares) == memory.kv_cache
     for loaded in pair.models:
         assert share(loaded, name).weights > 90 * MIB
+
+
+def test_a_server_in_use_by_this_process_is_used_again(
+    there: OpenThere, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It serves one program at a time, and that is this one."""
+    first, second = there(gpu_layers=-1), there(gpu_layers=-1)
+    assert share(second.target, remote(first)).weights > 90 * MIB
+    first.close()
+    second.close()
+    third = there(gpu_layers=-1)
+    third.target.model.extend([1, 2, 3], rows=1)
+    third.close()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    with pytest.raises(UsageError, match="no server"):
+        there()
+
+
+def test_a_device_behind_a_server_is_asked_after_loading_and_no_more(
+    there: OpenThere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asking would wait for what it computes, and end the process when the server is gone."""
+    asked: list[str] = []
+    describe = ggml.describe
+
+    def spy(name: str) -> Device:
+        asked.append(name)
+        return describe(name)
+
+    monkeypatch.setattr(ggml, "describe", spy)
+    pair = there(gpu_layers=-1)
+    name = remote(pair)
+    assert asked.count(name) == 2
+    assert rig.chat(pair).memory().devices[0].name == name
+    assert asked.count(name) == 2
 
 
 def test_layers_go_where_the_plan_says(models: ModelFiles, server: Server) -> None:
