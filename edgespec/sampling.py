@@ -185,14 +185,16 @@ def choose(logits: Logits, sampling: Sampling, recent: Sequence[Token] = ()) -> 
     return int((_penalised(logits, sampling, recent) if recent else logits).argmax())
 
 
-def confidence(logits: Logits) -> float:
-    """The probability of the most likely token, for float32[vocabulary] logits as they are.
+def confidence(logits: Logits, highest: Token, near: NDArray[np.bool_]) -> float:
+    """The probability of `highest`, the arg-max of float32[vocabulary] logits as they are.
 
     Tokens below e^-16 of it are left out: a comparison costs less than exp(), and all of them
-    together hold next to nothing.
+    together hold next to nothing. `near` is room for a flag a token: fresh memory would cost more
+    than the arithmetic.
     """
-    highest = logits.max()
-    return float(1 / np.exp(logits[logits > highest - 16] - highest).sum())
+    top = logits[highest]
+    np.greater(logits, top - 16, out=near)
+    return float(1 / np.exp(logits[near.nonzero()[0]] - top).sum())
 
 
 def distribution(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ _SURE = 0.999
 
 
 class Acceptance:
-    """Acceptance by bin of a sign."""
+    """Acceptance by bin of a sign. Plain numbers: a dozen of them are no work for numpy."""
 
     PRIOR = 12.0
     """Tested positions that the prior of a bin counts for."""
@@ -35,15 +36,16 @@ class Acceptance:
     def __init__(self, edges: Sequence[float], prior: Sequence[float]) -> None:
         """`edges` are the lower ends of the bins but the first; `prior` the acceptance of each bin."""
         self._edges = tuple(edges)
-        self._prior = np.array(prior, np.float64)
-        self._kept = np.zeros(len(prior))
-        self._tested = np.zeros(len(prior))
+        self._prior = tuple(prior)
+        self._kept = [0.0] * len(prior)
+        self._tested = [0.0] * len(prior)
         self.begin()
 
     def begin(self) -> None:
         """Another answer begins."""
         self._kept_here = self._failed_here = 0.0
         self._expected_here = self._unexpected_here = 0.0
+        self._rates: list[float] | None = None
 
     def bin(self, sign: float) -> int:
         """The bin of a sign."""
@@ -51,48 +53,46 @@ class Acceptance:
 
     def saw(self, bin_: int, accepted: bool) -> None:
         """A position was tested."""
-        expected = self._usual(bin_)
-        self._kept_here = self._kept_here * self.FORGET_HERE + accepted
-        self._failed_here = self._failed_here * self.FORGET_HERE + (not accepted)
-        self._expected_here = self._expected_here * self.FORGET_HERE + expected
-        self._unexpected_here = self._unexpected_here * self.FORGET_HERE + 1 - expected
-        self._kept *= self.FORGET
-        self._tested *= self.FORGET
-        self._kept[bin_] += accepted
-        self._tested[bin_] += 1
+        expected, fade = self._usual(bin_), self.FORGET_HERE
+        self._kept_here = self._kept_here * fade + accepted
+        self._failed_here = self._failed_here * fade + (not accepted)
+        self._expected_here = self._expected_here * fade + expected
+        self._unexpected_here = self._unexpected_here * fade + 1 - expected
+        # A bin forgets as it learns, however rare its sign is.
+        self._kept[bin_] = self._kept[bin_] * self.FORGET + accepted
+        self._tested[bin_] = self._tested[bin_] * self.FORGET + 1
+        self._rates = None
 
     def _usual(self, bin_: int) -> float:
         kept = self._prior[bin_] * self.PRIOR + self._kept[bin_]
-        return float(kept / (self.PRIOR + self._tested[bin_]))
+        return min(kept / (self.PRIOR + self._tested[bin_]), _SURE)
 
     def counts(self) -> Counts:
         """What all answers showed, for `restore`."""
-        return {"kept": self._kept.tolist(), "tested": self._tested.tolist()}
+        return {"kept": list(self._kept), "tested": list(self._tested)}
 
     def restore(self, counts: Counts) -> None:
         """Go on from `counts`. Raises ValueError when they do not fit the bins."""
-        self._kept = _like(self._kept, counts.get("kept"))
-        self._tested = np.maximum(_like(self._tested, counts.get("tested")), self._kept)
-
-    @property
-    def tested(self) -> float:
-        """Positions tested, old ones counting less."""
-        return float(self._tested.sum())
+        kept = _like(np.array(self._kept), counts.get("kept"))
+        tested = _like(np.array(self._tested), counts.get("tested"))
+        self._kept, self._tested = kept.tolist(), np.maximum(tested, kept).tolist()
+        self._rates = None
 
     @property
     def mean(self) -> float | None:
-        """Share of them that was accepted; None when there are none."""
-        return float(self._kept.sum() / self._tested.sum()) if self._tested.any() else None
+        """Share of the tested positions that was accepted; None when none was tested."""
+        return sum(self._kept) / sum(self._tested) if any(self._tested) else None
 
-    def rates(self) -> Array:
+    def rates(self) -> list[float]:
         """The expected acceptance of each bin, rising with the sign."""
-        usual = (self._prior * self.PRIOR + self._kept) / (self.PRIOR + self._tested)
-        usual = np.maximum.accumulate(np.minimum(usual, _SURE))
-        kept = (self._kept_here + self.PRIOR_HERE) / (self._expected_here + self.PRIOR_HERE)
-        failed = (self._failed_here + self.PRIOR_HERE) / (self._unexpected_here + self.PRIOR_HERE)
-        odds = usual / (1 - usual) * (kept / failed)
-        rates: Array = odds / (1 + odds)
-        return rates
+        if self._rates is None:
+            kept = (self._kept_here + self.PRIOR_HERE) / (self._expected_here + self.PRIOR_HERE)
+            failed = self._failed_here + self.PRIOR_HERE
+            failed /= self._unexpected_here + self.PRIOR_HERE
+            usual = accumulate(map(self._usual, range(len(self._prior))), max)
+            odds = (rate / (1 - rate) * kept / failed for rate in usual)
+            self._rates = [chance / (1 + chance) for chance in odds]
+        return self._rates
 
 
 class Frequency:
@@ -117,10 +117,11 @@ class Frequency:
 
     def saw(self, kind: int, bin_: int) -> None:
         """A draft step said so."""
-        self._seen[kind] *= self.FORGET
-        self._here[kind] *= self.FORGET_HERE
-        self._seen[kind, bin_] += 1
-        self._here[kind, bin_] += 1
+        seen, here = self._seen[kind], self._here[kind]
+        seen *= self.FORGET
+        here *= self.FORGET_HERE
+        seen[bin_] += 1
+        here[bin_] += 1
 
     def counts(self) -> Counts:
         """What all answers showed, for `restore`."""

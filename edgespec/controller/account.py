@@ -16,7 +16,7 @@ class Purse:
 
     balance: float = 0.0
 
-    ALLOWANCE = 1.9
+    ALLOWANCE = 1.7
     MOST = 8.0
     LEAST_STAKE = 0.5
     DRIP = 0.01

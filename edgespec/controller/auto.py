@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from edgespec.controller.account import Purse, Trial
 from edgespec.controller.beliefs import Beliefs
 from edgespec.controller.standing import Standing
@@ -31,8 +33,10 @@ _LONGEST_BY_MODEL = 23
 """Steps of a draft model in one round at most: a longer draft of one mind is a copy, mostly."""
 _REFRESH = 5
 """Rounds after which the stopping rule is made again: that takes a millisecond."""
-_FEW = 64
+_FEW = 32
 """A model that has more than this to read yet is not tried in the midst of an answer."""
+_ACCIDENT = 1.5
+"""A pass that takes more than so many times what is expected of it was interrupted."""
 _FADE = 0.95
 _CAUTION = 1.1
 """What the rows of copied tokens are taken to cost: a bet that is even on paper is not worth taking."""
@@ -140,6 +144,8 @@ class AutoDrafter:
         elif self._model and self._rule:
             this.trial = by_model <= plain or model.suspended
             if not this.trial or (model.due and self._model.unread <= _FEW):
+                if this.trial:
+                    this.risk(Purse.ALLOWANCE + 1)
                 this.by_model(self._model, self._rule, policy)
         this.proposed_at = self._clock()
         return this.draft
@@ -182,7 +188,7 @@ class AutoDrafter:
             self._timing.verify_all(),
             self._timing.draft(1),
             rate,
-            beliefs.confidences.rates(),
+            np.array(beliefs.confidences.rates()),
             beliefs.frequency.rates(),
             beliefs.kinds,
             min(self._longest, _LONGEST_BY_MODEL),
@@ -207,9 +213,12 @@ class AutoDrafter:
 
     def _learn(self, this: _Round, tokens: Sequence[Token], now: float) -> None:
         rows = len(this.draft.tokens) + 1
-        self._timing.saw_verify(rows, now - this.proposed_at)
-        # Not the time that it took: one pass that something else interrupted is no one's fault.
-        spent = (self._timing.verify(rows) + this.draft_seconds) / self._timing.token
+        took = now - this.proposed_at
+        expected = self._timing.verify(rows)
+        self._timing.saw_verify(rows, took)
+        # What it took, not what was expected of it: an expectation that errs would hide its own losses.
+        # But one pass that something else interrupted is no fault of the draft.
+        spent = (min(took, _ACCIDENT * expected) + this.draft_seconds) / self._timing.token
         self._tokens = _FADE * self._tokens + len(tokens)
         self._time = _FADE * self._time + spent
         gain = len(tokens) - spent
@@ -250,6 +259,10 @@ class _Round:
         self._bins: list[int] = []
         self._survival, self._kind = 1.0, 0
         self._matches = beliefs.matches
+
+    def risk(self, tokens: float) -> None:
+        """Let the round take the time of so many tokens at most."""
+        self._left = min(self._left, tokens * self._timing.token)
 
     def extension(self) -> tuple[float, int]:
         """What it is worth to copy after the tokens drafted so far, and how many."""
@@ -310,9 +323,10 @@ class _Round:
 
     def keep(self, confidence: float) -> bool:
         """See `Pace`."""
-        self._timing.saw_draft(self._feeds, self._clock() - self._begun)
-        took = self._timing.draft(self._feeds)
-        self.draft_seconds += took
+        took = self._clock() - self._begun
+        expected = self._timing.draft(self._feeds)
+        self._timing.saw_draft(self._feeds, took)
+        self.draft_seconds += min(took, _ACCIDENT * expected)
         self._left -= took
         self._feeds = 1
         bin_ = self._beliefs.saw_confidence(self._kind, confidence)

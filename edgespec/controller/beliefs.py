@@ -83,16 +83,14 @@ class Matches:
 
     def __init__(self, prior: Sequence[float]) -> None:
         self.acceptance = Acceptance(_MATCH_EDGES, prior)
-        self.begin()
 
     def begin(self) -> None:
         """Another answer begins."""
         self.acceptance.begin()
-        self._rates: list[float] = self.acceptance.rates().tolist()
 
     def rate(self, length: int) -> float:
         """Acceptance of the token that followed a match of `length` tokens."""
-        return self._rates[self.acceptance.bin(length)]
+        return self.acceptance.rates()[self.acceptance.bin(length)]
 
     def saw(self, match: int, copied: Sequence[Token], text: Sequence[Token]) -> None:
         """What followed a match of `match` tokens, and what became text, proposed or not."""
@@ -100,5 +98,3 @@ class Matches:
             self.acceptance.saw(self.acceptance.bin(match + n), ours == theirs)
             if ours != theirs:
                 break
-        if copied:
-            self._rates = self.acceptance.rates().tolist()

@@ -27,7 +27,7 @@ class Timing:
     def __init__(self, costs: Costs, max_rows: int) -> None:
         self._costs = costs
         self._rows = max_rows
-        self._verify = np.empty(0)
+        self._verify: list[float] = []
         self._draft_drift = self._draft_off = 0.0
         self._off = [0.0] * (max_rows + 1)
         """By rows, how far the last pass was off, as a logarithm."""
@@ -37,7 +37,6 @@ class Timing:
         self._weights = _ALIKE + (1 - _ALIKE) * near
         self._depth = -1
         self._table: CostTable = costs.tables[0]
-        self._verify_cache: list[float] = []
         self.move(self._table.depth)
 
     def move(self, depth: int) -> None:
@@ -48,24 +47,22 @@ class Timing:
         self._depth = depth
         self._table = self._costs.at(depth)
         rows = range(1, self._rows + 1)
-        self._verify = np.array([0.0, *(between(self._table.verify, n) for n in rows)])
-        self._refresh()
-
-    def _refresh(self) -> None:
-        self._verify_cache = (self._verify * np.exp(self._drift)).tolist()
+        self._verify = [0.0, *(between(self._table.verify, n) for n in rows)]
 
     @property
     def token(self) -> float:
         """Seconds of a token by plain decoding."""
-        return self._verify_cache[1]
+        return self.verify(1)
 
     def verify(self, rows: int) -> float:
         """Seconds of a pass of the target over `rows` rows, and of what comes with it."""
-        return self._verify_cache[rows]
+        return self._verify[rows] * math.exp(self._drift[rows])
 
     def verify_all(self) -> list[float]:
         """By rows; entry 0 means nothing."""
-        return self._verify_cache
+        return [
+            cost * math.exp(drift) for cost, drift in zip(self._verify, self._drift, strict=True)
+        ]
 
     def draft(self, tokens: int) -> float:
         """Seconds of feeding `tokens` to the draft model, the next token's distribution included."""
@@ -73,11 +70,10 @@ class Timing:
 
     def saw_verify(self, rows: int, seconds: float) -> None:
         """A pass took so long."""
-        off = math.log(max(seconds, 1e-9) / self._verify_cache[rows])
+        off = math.log(max(seconds, 1e-9) / self.verify(rows))
         step = _step(off, self._off[rows])
         self._off[rows] = off
         self._drift[1:] += step * self._weights[rows - 1]
-        self._refresh()
 
     def saw_draft(self, tokens: int, seconds: float) -> None:
         """Feeding `tokens` to the draft model took so long."""

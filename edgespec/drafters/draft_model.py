@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgespec.drafters.base import NOTHING, Draft, Policy
 from edgespec.errors import RollbackRefusedError
-from edgespec.model import LanguageModel, Token
+from edgespec.model import LanguageModel, Logits, Token
 from edgespec.sampling import Distribution, Sampling, choose, confidence, distribution
 
 
@@ -23,6 +23,7 @@ class DraftModelDrafter:
         self._text: list[Token] = []
         self._foreign = False
         self._rows: NDArray[np.float32] = np.empty((0, self._vocab), np.float32)
+        self._near = np.empty(self._vocab, np.bool_)
 
     def begin(self, prompt: Sequence[Token]) -> None:
         """Keep of the cache what the new text begins with, and read the rest of it.
@@ -82,28 +83,37 @@ class DraftModelDrafter:
         tokens: list[Token] = []
         proposals: list[Distribution | None] = []
         feed = self._text[len(self._model.tokens) :] or self._refeed()
-        for i in range(limit):
+        while len(tokens) < limit:
             if pace and not pace.step(tokens):
                 break
             logits = self._model.extend(feed, rows=1)[0, : self._vocab]
-            recent = self._recent(policy.sampling, tokens)
-            proposal = (
-                distribution(logits, policy.sampling, recent, out=self._rows[i])
-                if policy.draw
-                else None
-            )
-            if pace and not pace.keep(confidence(logits) if proposal is None else proposal.highest):
+            token, proposal = self._next(logits, policy, tokens)
+            if token is None:
                 break
-            if proposal is None:
-                token = choose(logits, policy.sampling, recent)
-            else:
-                token = proposal.draw(policy.uniform())
             tokens.append(token)
             proposals.append(proposal)
             feed = [token]
         if not tokens:
             return NOTHING
         return Draft(tuple(tokens), tuple(proposals), "draft")
+
+    def _next(
+        self, logits: Logits, policy: Policy, drafted: list[Token]
+    ) -> tuple[Token | None, Distribution | None]:
+        """The next token and what it was drawn from; no token where the pace ends the draft."""
+        sampling, pace = policy.sampling, policy.pace
+        recent = self._recent(sampling, drafted)
+        if policy.draw:
+            proposal = distribution(logits, sampling, recent, out=self._rows[len(drafted)])
+            if pace and not pace.keep(proposal.highest):
+                return None, None
+            return proposal.draw(policy.uniform()), proposal
+        token = choose(logits, sampling, recent)
+        if pace:
+            likeliest = int(logits.argmax()) if recent else token
+            if not pace.keep(confidence(logits, likeliest, self._near)):
+                return None, None
+        return token, None
 
     def _drafts(self, limit: int) -> int:
         """How many of `limit` tokens can be drafted after the text; less than 1 for none.
