@@ -35,7 +35,7 @@ _REFRESH = 5
 """Rounds after which the stopping rule is made again: that takes a millisecond."""
 _FEW = 32
 """A model that has more than this to read yet is not tried in the midst of an answer."""
-_ACCIDENT = 1.5
+_ACCIDENT = 2.0
 """A pass that takes more than so many times what is expected of it was interrupted."""
 _FADE = 0.95
 _CAUTION = 1.1
