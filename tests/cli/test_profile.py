@@ -13,7 +13,7 @@ from edgespec.cli import bench, layers
 from edgespec.cli.main import main
 from edgespec.cli.options import chat_parser, settings_from
 from edgespec.settings import Settings
-from profiles.profile import KEYS, default
+from profiles.profile import KEYS
 from tests.cli.conftest import Run, refused
 from tests.profiles.machines import machine
 
@@ -112,28 +112,31 @@ def test_an_option_out_of_range_is_named(edgespec: Run) -> None:
 
 def test_the_users_file_becomes_what_is_loaded(mine: Path) -> None:
     mine.write_text(
-        "context: 100\ndraft_length: 5\nthreads: 2\ngpu_layers: 9\nmmap: true\n"
+        "context: 100\ndraft_length: 5\nthreads: 2\ngpu_layers: 9\nkv_type: q8_0\nmmap: true\n"
         "sampling: {temperature: 0.1, top_k: 2, top_p: 0.3, min_p: 0.4, repeat_penalty: 1.5}\n"
     )
     found = settings()
     load, sampling = found.load, found.sampling
     assert (load.context, load.draft_length, load.threads) == (100, 5, 2)
-    assert (load.gpu_layers, load.mmap) == (9, True)
+    assert (load.gpu_layers, load.kv_type, load.mmap) == (9, "q8_0", True)
     assert (sampling.temperature, sampling.top_k, sampling.top_p) == (0.1, 2, 0.3)
     assert (sampling.min_p, sampling.repeat_penalty) == (0.4, 1.5)
 
 
 def test_options_win_over_the_users_file(mine: Path) -> None:
-    mine.write_text("context: 100\ndraft_length: 5\nthreads: 2\ngpu_layers: 9\nmmap: true\n")
+    mine.write_text(
+        "context: 100\ndraft_length: 5\nthreads: 2\ngpu_layers: 9\nkv_type: q4_0\nmmap: true\n"
+    )
     options = ["--ctx", "7", "--draft-length", "auto", "--threads", "auto", "--gpu-layers", "auto"]
-    load = settings(*options, "--no-mmap").load
+    load = settings(*options, "--kv-type", "auto", "--no-mmap").load
     assert (load.context, load.draft_length, load.threads) == (7, None, None)
-    assert (load.gpu_layers, load.mmap) == (-1, False)
+    assert (load.gpu_layers, load.kv_type, load.mmap) == (None, None, False)
 
 
 def test_auto_is_the_default() -> None:
     load = settings().load
-    assert (load.draft_length, load.threads, load.gpu_layers, load.mmap) == (None, None, -1, False)
+    assert (load.draft_length, load.threads, load.mmap) == (None, None, False)
+    assert (load.gpu_layers, load.kv_type) == (None, None)
     assert load.context == 8192
 
 
@@ -172,8 +175,7 @@ def test_a_benchmark_keeps_the_models_own_distribution(mine: Path) -> None:
     assert options.ctx == 321
 
 
-def test_every_key_has_an_option_or_is_known_to_have_none() -> None:
+def test_every_key_has_an_option() -> None:
     from edgespec.cli.profile import _OPTIONS
 
-    assert set(KEYS) - set(_OPTIONS) == {"kv_type"}
-    assert default().kv_type == "auto"
+    assert set(KEYS) == set(_OPTIONS)
