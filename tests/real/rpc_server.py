@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
+import threading
 
 from edgespec.llama.ggml import function
 
@@ -26,5 +28,12 @@ def serve(port: int) -> None:
     start(f"127.0.0.1:{port}".encode(), None, 1, 2, (pointer * 2)(by_type(_CPU), by_type(_CPU)))
 
 
+def end_with_parent() -> None:
+    """Leave when stdin closes: llama.cpp may have ended the tests, and nobody else would end this."""
+    sys.stdin.read()
+    os._exit(0)
+
+
 if __name__ == "__main__":
+    threading.Thread(target=end_with_parent, daemon=True).start()
     serve(int(sys.argv[1]))

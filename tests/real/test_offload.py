@@ -68,7 +68,8 @@ def server() -> Iterator[Server]:
     port = free_port()
     command = [sys.executable, "-m", "tests.real.rpc_server", str(port)]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(command, cwd=ROOT, stdout=quiet, stderr=quiet) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=quiet, stderr=quiet) as process:
         try:
             until = time.monotonic() + LIMIT
             endpoint = f"127.0.0.1:{port}"
