@@ -126,8 +126,15 @@ def key_for(load: Load, target: Path, draft: Path | None) -> Key:
         build=_build(),
         target=identify(target),
         draft=identify(draft) if draft else None,
-        setup=f"threads={load.threads or 'auto'} gpu-layers={load.gpu_layers}",
+        setup=(
+            f"threads={load.threads or 'auto'} gpu-layers={_or_auto(load.gpu_layers)} "
+            f"kv-type={load.kv_type or 'auto'} rpc={','.join(load.rpc) or 'none'}"
+        ),
     )
+
+
+def _or_auto(layers: int | None) -> str:
+    return "auto" if layers is None else str(layers)
 
 
 def this_machine(key: Key) -> Key:

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from edgespec.drafters.base import Drafter
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import Cancelled, ContextFullError, DecodeError, UsageError
 from edgespec.events import Prefilled, Reason
 from edgespec.model import Logits, Token
-from edgespec.pair import Pair
+from edgespec.pair import Method, Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent, StatsChanged, TextDelta
 from edgespec.sampling import Sampling
 from edgespec.session import Session
@@ -73,8 +74,10 @@ class Bench:
         self.model = Switched(lambda: self.script, capacity)
         self.loaded = self._loaded(self.model)
         small = None if draft is None else self._loaded(Switched(lambda: self.script, draft))
-        drafter = NoDrafter() if small is None else DraftModelDrafter(small.model, VOCAB)
-        self.pair = Pair(self.loaded, small, drafter, "draft" if small else "plain")  # type: ignore[arg-type]
+        drafters: dict[Method, Drafter] = {"plain": NoDrafter()}
+        if small:
+            drafters["draft"] = DraftModelDrafter(small.model, VOCAB)
+        self.pair = Pair(self.loaded, small, drafters, "draft" if small else "plain")  # type: ignore[arg-type]
         self.session = Session(
             self.pair,
             Settings(

@@ -21,7 +21,7 @@ from edgespec.events import FirstToken, Round
 from edgespec.model import Logits, Token
 from edgespec.sampling import Distribution, Sampling, choose, distribution, residual
 from edgespec.verify import Verdict, verify_greedy, verify_sampled
-from tests.fakes import FakeModel, Scripted, dense
+from tests.fakes import FakeModel, Scripted, auto, dense
 
 Rule = Callable[
     [
@@ -361,6 +361,14 @@ def test_law_e_whole_texts_come_as_often_as_the_target_says(name: str) -> None:
     draft = FakeModel(toy(2), VOCAB)
     counts = frequencies(DraftModelDrafter(draft, VOCAB), sampling, 2)
     assert abs(chi_square(counts, sampling)) < 6
+
+
+@pytest.mark.parametrize("name", list(SAMPLINGS))
+def test_law_e_holds_while_the_controller_learns_and_chooses(name: str) -> None:
+    """One controller for all the texts: its choices depend on those before, and on times."""
+    sampling = SAMPLINGS[name]
+    drafter = auto(toy(2), VOCAB)
+    assert abs(chi_square(frequencies(drafter, sampling, 4), sampling)) < 6
 
 
 def test_law_e_holds_for_point_masses_in_the_engine() -> None:

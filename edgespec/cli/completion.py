@@ -16,7 +16,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 
 _NAMES = "edgespec list --names 2>/dev/null"
-_TAKES_NAMES = {"fit", "show", "rm", "verify", "pair", "pull", "tune"}
+_TAKES_NAMES = {"advise", "fit", "show", "rm", "verify", "pair", "pull", "tune"}
 """Commands whose bare arguments are names."""
 
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "run": "answer one prompt, for pipes and scripts",
     "bench": "measure plain and speculative decoding against each other",
     "tune": "measure what drafting costs here with a pair, and keep it",
+    "advise": "say how to run a model here, by what was measured, and why",
     "fit": "show how a model and its draft fit into memory, here or elsewhere",
     "pull": "bring a model, or a target with its draft, onto this machine",
     "list": "show the pairs and models on this machine",

@@ -11,8 +11,10 @@ from edgespec.cli.models import print_json, table
 from edgespec.cli.options import add_answer_options, add_model_options, add_sampling_options
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
+from model_registry import locate
 from profiles.layers import Layer, Resolved, user_file
 from profiles.profile import default, flat
+from profiles.tuned import TunedStore
 
 # Where the command line keeps the value of a key, and the option that sets it.
 _OPTIONS = {
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             output.answer(f"{path}\n")
         return ExitCode.OK
-    found = settings_here(options=_given(options))
+    found = settings_here(tuned=_tuned(options), options=_given(options))
     if options.json:
         print_json(_facts(found))
     else:
@@ -73,6 +75,19 @@ def parser() -> Parser:
         if action.dest in names:
             action.default = argparse.SUPPRESS
     return options
+
+
+def _tuned(options: argparse.Namespace) -> Layer | None:
+    """What measuring the model that is asked about has set: the threads that won."""
+    model = vars(options).get("model")
+    if model is None:
+        return None
+    name = locate.find(model).target.stem
+    store = TunedStore.default()
+    found = next((one for one in store.all() if one.target_name == name), None)
+    if found is None:
+        return None
+    return Layer(str(store.folder / f"{found.key.name}.json"), {"threads": found.threads})
 
 
 def _given(options: argparse.Namespace) -> list[Layer]:

@@ -22,7 +22,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.costs import CostTable
 from edgespec.errors import Cancelled, EdgeSpecError, UsageError
-from edgespec.pair import Pair, find
+from edgespec.pair import MAX_DRAFT, Pair, find
 from edgespec.settings import Load
 from edgespec.tune import tune
 from edgespec.tuning import costs_of, key_for, key_of, outdated, this_machine
@@ -103,7 +103,8 @@ def _stored(store: TunedStore, load: Load, *, quick: bool) -> Tuned | None:
 
 def _measure(store: TunedStore, load: Load, *, quick: bool) -> Tuned | None:
     """Load, measure and keep; None when it was interrupted."""
-    pair = Pair.open(load)
+    # A fixed length: auto would measure by itself before anything was asked of it.
+    pair = Pair.open(replace(load, draft_length=MAX_DRAFT))
     try:
         if not pair.target.weights.rolls_back:
             raise UsageError(

@@ -45,7 +45,7 @@ def test_during_the_prefill_of_a_long_prompt() -> None:
         assert "SmolLM2" in stream(process, "stderr").readline()
         time.sleep(0.2)
         assert interrupt(process) == 130
-        assert stream(process, "stderr").read() == "(stopped)\n"
+        assert stream(process, "stderr").read().endswith("(stopped)\n")
         assert stream(process, "stdout").read().strip() == ""
 
 

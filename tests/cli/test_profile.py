@@ -14,7 +14,9 @@ from edgespec.cli.main import main
 from edgespec.cli.options import chat_parser, settings_from
 from edgespec.settings import Settings
 from profiles.profile import KEYS
+from profiles.tuned import Key, Recommendation, Table, Tuned, TunedStore
 from tests.cli.conftest import Run, refused
+from tests.conftest import ModelFiles
 from tests.profiles.machines import machine
 
 DEFAULT = "profiles/builtin/default.yaml"
@@ -179,3 +181,35 @@ def test_every_key_has_an_option() -> None:
     from edgespec.cli.profile import _OPTIONS
 
     assert set(KEYS) == set(_OPTIONS)
+
+
+def test_what_was_measured_of_a_model_is_a_layer(
+    capsys: pytest.CaptureFixture[str],
+    models: ModelFiles,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TunedStore, "default", classmethod(lambda cls: cls(tmp_path)))
+    target = models["rambler"]
+    key = Key(hardware="h", build="b", target="t", draft=None, setup="")
+    TunedStore(tmp_path).save(
+        Tuned(
+            key=key,
+            target_name=target.stem,
+            draft_name=None,
+            measured_at="2026-01-01T00:00:00+00:00",
+            quick=False,
+            tables=(Table(depth=0, verify={1: 0.1}, draft={}),),
+            threads=5,
+            batch_threads=5,
+            recommendation=Recommendation(method="auto", why="", pays_from=None, gains={}),
+        )
+    )
+    source = str(tmp_path / f"{key.name}.json")
+    found = shown(capsys, "--model", str(target))["settings"]["threads"]
+    assert found == {"value": 5, "source": source}
+    assert shown(capsys, "--model", str(target), "--threads", "2")["settings"]["threads"] == {
+        "value": 2,
+        "source": "--threads",
+    }
+    assert shown(capsys)["settings"]["threads"]["source"] == DEFAULT

@@ -155,3 +155,10 @@ def test_a_draft_of_noise_costs_next_to_nothing() -> None:
     for machine in (CPU_BF16, CPU_Q4, CUDA_LIKE):
         for gain in gains(automatically(noise, machine), plainly(noise, machine)):
             assert gain > 0.97
+
+
+@pytest.mark.parametrize("machine", [CPU_BF16, CPU_Q4], ids=lambda machine: machine.name)
+def test_a_prompt_that_comes_again_does_not_fool_it(machine: Machine) -> None:
+    """An answer given three times, then others: what was easy does not make the next ones easy."""
+    again = [trace for trace in traces()[:6] for _ in range(3)] + traces()[6:]
+    assert min(gains(automatically(again, machine), plainly(again, machine))) > 0.97

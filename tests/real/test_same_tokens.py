@@ -136,7 +136,7 @@ def test_a_sampled_answer_is_repeated_by_its_seed(smollm2: OpenPair) -> None:
 def test_defaults_open_the_small_model_and_say_so() -> None:
     pair = Pair.open(Load(context=64, threads=1))
     try:
-        assert pair.method == "plain"
+        assert pair.method == "auto"
         assert any("SmolLM2" in text and "--model" in text for text in pair.notices)
     finally:
         pair.close()

@@ -1,0 +1,179 @@
+"""`edgespec advise`: how to run a model here, by what was measured and not by rule of thumb, and why.
+
+The decision tree of the literature (a small sibling? then draft with it; plenty of memory? then ...)
+asks for figures that it does not have. Here each branch is taken on one: does it fit, what does a
+drafted token cost beside one of the target, from which acceptance does that pay, what is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from edgespec.cli import output
+from edgespec.cli.layers import settings_here
+from edgespec.cli.models import print_json, table
+from edgespec.cli.options import add_model_options, load_from
+from edgespec.cli.output import ExitCode
+from edgespec.cli.parser import Parser, add_json
+from edgespec.fitting import planned
+from edgespec.memory_words import notices, summary
+from edgespec.pair import MAX_DRAFT, find
+from edgespec.payoff import best
+from edgespec.settings import Load
+from edgespec.tuning import costs_of, key_for, outdated
+from model_registry import catalog
+from model_registry.inspect import check_file
+from model_registry.problem import ModelFileProblem
+from model_registry.records import Traits
+from profiles.profile import AUTO
+from profiles.tuned import Key, Tuned, TunedStore
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do, and what that rests on."""
+
+    target: str
+    draft: str | None
+    memory: str
+    """Where the models go."""
+    method: str
+    """`auto`, `lookup` or `plain`, as for --draft and --draft-length."""
+    why: str
+    measured: str | None
+    """When costs were measured; None for never."""
+    gains: dict[str, float]
+    """Predicted speed-up by kind of text, from the acceptance that was measured."""
+    next_steps: tuple[str, ...]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the advice; returns the exit code."""
+    options = parser().parse_args(arguments)
+    load = load_from(options, AUTO)
+    advice = advise(replace(load, model=options.ref or load.model), TunedStore.default())
+    if options.json:
+        print_json(asdict(advice))
+    else:
+        output.answer(describe(advice))
+    return ExitCode.OK
+
+
+def parser() -> Parser:
+    """The options of the command."""
+    options = Parser("advise", "Say how to run a model here, by what was measured, and why.")
+    options.add_argument(
+        "ref", nargs="?", metavar="NAME|PATH", help="stored pair or model, or a GGUF file"
+    )
+    add_model_options(options, settings_here().profile)
+    add_json(options)
+    return options
+
+
+def advise(load: Load, store: TunedStore) -> Advice:
+    """Decide without loading anything. Raises ModelFileError for a model that is not here."""
+    found = find(load.model, with_draft=load.draft is None)
+    draft = found.draft
+    if load.draft not in {None, "none", "lookup"}:
+        draft = find(load.draft, role="draft").target
+    plan = planned(load, found.target, draft, MAX_DRAFT + 1)
+    key = key_for(load, found.target, draft)
+    tuned = store.load(key)
+    name = load.model or found.target.stem
+    if load.draft not in {None, "none", "lookup"}:
+        name += f" --draft {load.draft}"
+    steps = list(notices(plan))
+    if draft and plan.draft is None:
+        draft = None
+    method, why = _decide(tuned, draft)
+    steps += _steps(tuned, store, key, found.target, draft, name)
+    return Advice(
+        target=found.target.stem,
+        draft=draft.stem if draft else None,
+        memory=summary(plan),
+        method=method,
+        why=why,
+        measured=tuned.measured_at if tuned else None,
+        gains=_gains(tuned),
+        next_steps=tuple(steps),
+    )
+
+
+def _decide(tuned: Tuned | None, draft: Path | None) -> tuple[str, str]:
+    if tuned is None:
+        return "auto", (
+            "Nothing was measured here yet. Auto measures for ten seconds at the first use, and then "
+            "drafts only where that pays."
+        )
+    method = "lookup" if tuned.recommendation.method == "none" and draft else "auto"
+    return method, tuned.recommendation.why
+
+
+def _gains(tuned: Tuned | None) -> dict[str, float]:
+    if tuned is None:
+        return {}
+    costs = costs_of(tuned).tables[0]
+    return {kind: best(costs, share).speedup for kind, share in tuned.acceptance.items()}
+
+
+def _steps(
+    tuned: Tuned | None,
+    store: TunedStore,
+    key: Key,
+    target: Path,
+    draft: Path | None,
+    name: str,
+) -> list[str]:
+    steps = []
+    if tuned is None:
+        reasons = outdated(store, key, target.stem, draft.stem if draft else None)
+        if reasons:
+            steps.append(f"What was measured before no longer holds: {', '.join(reasons)}.")
+    if tuned is None or tuned.quick or tuned.busy:
+        steps.append(f"Measure thoroughly, some minutes: edgespec tune {name}")
+    if draft is None:
+        steps.append(_draft_for(target))
+    elif tuned and tuned.recommendation.method == "none":
+        steps.append(
+            f"Leave the draft model away: edgespec chat --model {name} --draft lookup. A target in "
+            "more bits makes rows cheaper beside a token, and drafting pay."
+        )
+    return steps
+
+
+def _draft_for(target: Path) -> str:
+    """Where a draft comes from, for a target that has none."""
+    copy = "Lookup drafts from the text so far and needs no model."
+    try:
+        tokenizer = Traits.of(check_file(target), target.stem).tokenizer
+    except ModelFileProblem:
+        return copy
+    known = catalog.load()
+    for family in known.families.values():
+        size = known.models[family.draft].size if family.draft in known.models else None
+        small = size is not None and 2 * size <= target.stat().st_size
+        if family.tokenizer == tokenizer and small:
+            return f"{copy} A draft model that may fit: edgespec pull {family.draft}"
+    return f"{copy} `edgespec pair TARGET DRAFT` says whether another model of the family fits."
+
+
+def describe(advice: Advice) -> str:
+    """The advice as text."""
+    rows = [
+        ("target", advice.target),
+        ("draft", advice.draft or "none"),
+        ("memory", advice.memory),
+        ("method", advice.method),
+        ("why", advice.why),
+        ("measured", advice.measured or "never"),
+    ]
+    lines = [f"{name:9} {text}" for name, text in rows]
+    if advice.gains:
+        cells = [(kind, f"{gain:.2f}x") for kind, gain in advice.gains.items()]
+        gains = table([("text", "predicted speed-up"), *cells], right=frozenset({1}))
+        lines += ["", gains.rstrip("\n")]
+    if advice.next_steps:
+        lines += ["", "next:", *(f"  {step}" for step in advice.next_steps)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,91 @@
+"""Advice rests on what is stored and measured; nothing is loaded for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edgespec.cli.advise import advise
+from edgespec.cli.main import main
+from edgespec.costs import CostTable
+from edgespec.payoff import recommend
+from edgespec.settings import Load
+from edgespec.tuning import key_for
+from profiles.tuned import Table, Tuned, TunedStore
+from tests.conftest import ModelFiles
+
+CHEAP = CostTable(0, {1: 0.1, 2: 0.11, 8: 0.15}, {1: 0.01})
+DEAR = CostTable(0, {1: 0.1, 2: 0.19, 8: 0.7}, {1: 0.04})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> TunedStore:
+    return TunedStore(tmp_path / "tuned")
+
+
+def measured(store: TunedStore, load: Load, target: Path, draft: Path, table: CostTable) -> None:
+    acceptance = {"code": 0.8, "prose": 0.3}
+    store.save(
+        Tuned(
+            key=key_for(load, target, draft),
+            target_name=target.stem,
+            draft_name=draft.stem,
+            measured_at="2026-01-01T00:00:00+00:00",
+            quick=False,
+            tables=(Table(depth=0, verify=dict(table.verify), draft=dict(table.draft)),),
+            threads=1,
+            batch_threads=1,
+            acceptance=acceptance,
+            recommendation=recommend(table, acceptance),
+        )
+    )
+
+
+def test_it_says_what_was_measured_and_what_that_would_bring(
+    models: ModelFiles, store: TunedStore
+) -> None:
+    target, draft = models["rambler"], models["bad"]
+    load = Load(model=str(target), draft=str(draft), context=512)
+    measured(store, load, target, draft, CHEAP)
+    advice = advise(load, store)
+    assert advice.method == "auto"
+    assert "80% in code" in advice.why
+    assert advice.gains["code"] > advice.gains["prose"] > 1
+    assert advice.next_steps == ()
+
+
+def test_a_draft_that_cannot_pay_is_left_away_with_the_reason(
+    models: ModelFiles, store: TunedStore
+) -> None:
+    target, draft = models["rambler"], models["bad"]
+    load = Load(model=str(target), draft=str(draft), context=512)
+    measured(store, load, target, draft, DEAR)
+    advice = advise(load, store)
+    assert advice.method == "lookup"
+    assert "drafting" in advice.why
+    assert any("--draft lookup" in step for step in advice.next_steps)
+
+
+def test_what_was_never_measured_is_told_as_that(models: ModelFiles, store: TunedStore) -> None:
+    advice = advise(Load(model=str(models["rambler"]), draft="none", context=512), store)
+    assert advice.measured is None
+    assert any("edgespec tune" in step for step in advice.next_steps)
+
+
+def test_the_command_prints_text_or_json(
+    models: ModelFiles, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(models["rambler"])
+    assert main(["advise", path, "--ctx", "512"]) == 0
+    assert "method" in capsys.readouterr().out
+    assert main(["advise", path, "--ctx", "512", "--json"]) == 0
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert facts["target"] == models["rambler"].stem
+
+
+def test_a_model_that_is_not_here_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["advise", "no-such-model"]) == 1
+    assert "no-such-model" in capsys.readouterr().err
