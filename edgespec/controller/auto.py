@@ -12,17 +12,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from edgespec.controller.account import Purse, Trial
 from edgespec.controller.beliefs import Beliefs
+from edgespec.controller.round_plan import ACCIDENT, RoundPlan
 from edgespec.controller.standing import Standing
 from edgespec.controller.stopping import StoppingRule
 from edgespec.controller.timing import Timing
 from edgespec.costs import Costs
-from edgespec.drafters.base import NOTHING, Draft, Policy
+from edgespec.drafters.base import Draft, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.model import Token
@@ -32,14 +32,10 @@ _VERSION = 1
 _LONGEST_BY_MODEL = 23
 """Steps of a draft model in one round at most: a longer draft of one mind is a copy, mostly."""
 _REFRESH = 5
-"""Rounds after which the stopping rule is made again: that takes a millisecond."""
+"""Rounds after which the stopping rule is made again."""
 _FEW = 32
 """A model that has more than this to read yet is not tried in the midst of an answer."""
-_ACCIDENT = 2.0
-"""A pass that takes more than so many times what is expected of it was interrupted."""
 _FADE = 0.95
-_CAUTION = 1.1
-"""What the rows of copied tokens are taken to cost: a bet that is even on paper is not worth taking."""
 """By how much a round's weight in the present rate fades with each later one."""
 
 
@@ -77,7 +73,7 @@ class AutoDrafter:
         self._rule: StoppingRule | None = None
         self._length = self._rounds = 0
         self._drawn = False
-        self._round: _Round | None = None
+        self._round: RoundPlan | None = None
 
     def learned(self) -> dict[str, object]:
         """What use has taught, as JSON would hold it, for `restore` in a later session."""
@@ -132,7 +128,15 @@ class AutoDrafter:
             self._make_rule(beliefs)
         self._rounds += 1
         limit = min(limit, self._longest)
-        self._round = this = _Round(self, beliefs, limit, self._purse.stake)
+        self._round = this = RoundPlan(
+            self._timing,
+            beliefs,
+            self._lookup,
+            clock=self._clock,
+            rate=self._rate,
+            limit=limit,
+            stake=self._purse.stake,
+        )
         plain = 1 - this.rate * self._timing.token
         by_lookup, count = this.extension()
         by_lookup += plain
@@ -211,14 +215,14 @@ class AutoDrafter:
         if self._model:
             self._model.accept(tokens)
 
-    def _learn(self, this: _Round, tokens: Sequence[Token], now: float) -> None:
+    def _learn(self, this: RoundPlan, tokens: Sequence[Token], now: float) -> None:
         rows = len(this.draft.tokens) + 1
         took = now - this.proposed_at
         expected = self._timing.verify(rows)
         self._timing.saw_verify(rows, took)
         # What it took, not what was expected of it: an expectation that errs would hide its own losses.
         # But one pass that something else interrupted is no fault of the draft.
-        spent = (min(took, _ACCIDENT * expected) + this.draft_seconds) / self._timing.token
+        spent = (min(took, ACCIDENT * expected) + this.draft_seconds) / self._timing.token
         self._tokens = _FADE * self._tokens + len(tokens)
         self._time = _FADE * self._time + spent
         gain = len(tokens) - spent
@@ -235,114 +239,3 @@ class AutoDrafter:
 
     def close(self) -> None:
         """Nothing: whoever made the drafters closes them."""
-
-
-class _Round:
-    """What is decided and seen in one round. It is the pace of a draft model."""
-
-    def __init__(self, auto: AutoDrafter, beliefs: Beliefs, limit: int, stake: float) -> None:
-        self._timing, self._clock, self._lookup = auto._timing, auto._clock, auto._lookup
-        self.rate = auto._rate
-        self._beliefs = beliefs
-        self._limit = limit
-        self._left = stake * self._timing.token
-        """Seconds that the round may take."""
-        self.match, self._shadow = self._lookup.continuation((), limit)
-        """What lookup would propose; scored for free, whatever is done."""
-        self._copy = self.match, self._shadow
-        """The same after the tokens drafted so far."""
-        self.may_copy = False
-        self.draft = NOTHING
-        self.trial = False
-        self.copied = 0
-        self.draft_seconds = self.proposed_at = 0.0
-        self._bins: list[int] = []
-        self._survival, self._kind = 1.0, 0
-        self._matches = beliefs.matches
-
-    def risk(self, tokens: float) -> None:
-        """Let the round take the time of so many tokens at most."""
-        self._left = min(self._left, tokens * self._timing.token)
-
-    def extension(self) -> tuple[float, int]:
-        """What it is worth to copy after the tokens drafted so far, and how many."""
-        match, tokens = self._copy
-        drafted = len(self._bins)
-        best, count, total, survival = 0.0, 0, 0.0, self._survival
-        here = self._timing.verify(drafted + 1)
-        for n in range(1, min(len(tokens), self._limit - drafted) + 1):
-            cost = self._timing.verify(drafted + n + 1)
-            if cost > self._left:
-                break
-            survival *= self._matches.rate(match + n - 1)
-            total += survival
-            worth = total - _CAUTION * self.rate * (cost - here)
-            if worth > best:
-                best, count = worth, n
-        return best, count
-
-    def extend(self, count: int) -> None:
-        """Copy so many tokens."""
-        self.copied = count
-        source = f"{self.draft.source}+lookup" if self.draft.tokens else "lookup"
-        tokens = (*self.draft.tokens, *self._copy[1][:count])
-        self.draft = Draft(tokens, (*self.draft.proposals, *(None,) * count), source)
-
-    def by_model(self, model: DraftModelDrafter, rule: StoppingRule, policy: Policy) -> None:
-        """Let the model draft at the pace of the stopping rule, and copy what follows."""
-        self._rule = rule
-        self._feeds = max(model.unread, 1)
-        self._drafted: list[Token] = []
-        self.draft = model.propose(self._limit, replace(policy, pace=self))
-        if self.draft.tokens and self.may_copy:
-            self._look(self.draft.tokens)
-            _, count = self.extension()
-            if count:
-                self.extend(count)
-
-    def _look(self, drafted: Sequence[Token]) -> None:
-        drafted = drafted[: len(self._bins)]
-        self._copy = self._lookup.continuation(drafted, self._limit - len(drafted))
-
-    def step(self, drafted: Sequence[Token]) -> bool:
-        """See `Pace`."""
-        count = len(drafted)
-        cost = self._timing.draft(self._feeds)
-        if self._timing.verify(count + 2) + cost > self._left:
-            return False
-        if count:
-            gain = self._rule.gain(count, self._survival, self._kind)
-            if gain <= 0:
-                return False
-            if self.may_copy:
-                self._look(drafted)
-                if self.extension()[0] > gain:
-                    return False
-        self._begun = self._clock()
-        return True
-
-    def keep(self, confidence: float) -> bool:
-        """See `Pace`."""
-        took = self._clock() - self._begun
-        expected = self._timing.draft(self._feeds)
-        self._timing.saw_draft(self._feeds, took)
-        self.draft_seconds += min(took, _ACCIDENT * expected)
-        self._left -= took
-        self._feeds = 1
-        bin_ = self._beliefs.saw_confidence(self._kind, confidence)
-        if not self._rule.keep(len(self._bins), self._survival, bin_):
-            self._matches = self._beliefs.doubtful
-            return False
-        self._survival = self._rule.survives(self._survival, bin_)
-        self._kind = self._beliefs.kinds[bin_]
-        self._bins.append(bin_)
-        return True
-
-    def learn(self, text: Sequence[Token]) -> None:
-        """The draft was tested: `text` is what became of it."""
-        drafted = len(self._bins)
-        ours = self.draft.tokens
-        self._beliefs.saw_draft(self._bins, ours[:drafted], text)
-        self._beliefs.matches.saw(self.match, self._shadow, text)
-        if drafted and self.copied and ours[:drafted] == tuple(text[:drafted]):
-            self._matches.saw(self._copy[0], ours[drafted:], text[drafted:])
