@@ -34,6 +34,11 @@ _BATCH = 8
 class TimedModel(LanguageModel, Protocol):
     """A model whose threads can be set."""
 
+    threads: int
+    """For passes over one token."""
+    batch_threads: int
+    """For all others."""
+
     def set_threads(self, single: int, batch: int) -> None:
         """Processor threads for passes over one token, and for all others."""
         ...
@@ -274,8 +279,8 @@ def _result(bench: Bench, plan: Plan, threads: tuple[int, int]) -> Calibration:
     tables = tuple(table(bench, depth, plan.rows, plan.fed) for depth in plan.depths)
     return Calibration(
         costs=Costs(tables),
-        prefill=_prefill(bench, "prefill target"),
-        draft_prefill=_prefill(bench, "prefill draft"),
+        prefill=bench.low("prefill target"),
+        draft_prefill=bench.low("prefill draft") if bench.draft else None,
         threads=threads[0],
         batch_threads=threads[1],
         doubts=busy(bench.samples, tables[0]),
@@ -290,7 +295,3 @@ def table(bench: Bench, depth: int, rows: Sequence[int], fed: Sequence[int]) -> 
         return {n: bench.low(name) for n, name in names.items() if bench.count(name)}
 
     return CostTable(depth, lows("verify", rows), lows("draft", fed))
-
-
-def _prefill(bench: Bench, name: str) -> float | None:
-    return bench.low(name) if bench.count(name) else None

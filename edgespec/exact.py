@@ -13,7 +13,7 @@ from collections.abc import Generator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from edgespec.calibrate import Bench, Measured
+from edgespec.calibrate import Bench, Measured, TimedModel
 from edgespec.model import LanguageModel, Logits, Token
 
 WIDEST = 16
@@ -48,7 +48,7 @@ def measure_exact(bench: Bench) -> Generator[Measured, None, dict[int, int]]:
     depths = depths or [max(model.capacity - WIDEST - 1, 1)]
     model.truncate(0)
     for place, depth in enumerate(depths):
-        name = _name(depth, most)
+        name = _name(model, depth, most)
         while bench.count(name) < _REPEATS:
             begun = bench.clock()
             bench.fill(model, depth)
@@ -57,11 +57,11 @@ def measure_exact(bench: Bench) -> Generator[Measured, None, dict[int, int]]:
             seconds = bench.clock() - begun
             yield Measured(done, len(depths) * _REPEATS, f"exact rows at {depth}", seconds)
     model.truncate(0)
-    return {depth: int(min(bench.samples[_name(depth, most)])) for depth in depths}
+    return {depth: int(min(bench.samples[_name(model, depth, most)])) for depth in depths}
 
 
-def _name(depth: int, most: int) -> str:
-    return f"exact {depth} {most}"
+def _name(model: TimedModel, depth: int, most: int) -> str:
+    return f"exact {depth} {most} {model.threads}/{model.batch_threads}"
 
 
 def _widest(bench: Bench, model: LanguageModel, most: int) -> int:

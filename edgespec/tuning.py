@@ -81,6 +81,8 @@ def keep_exact(pair: Pair, load: Load, *, store: TunedStore | None = None) -> st
     try:
         key = key_of(pair, load)
         stored = store.load(key)
+        if stored:
+            _set_threads(pair, load, stored)  # what is exact depends on them
         exact = stored.exact_rows if stored else None
         if exact is None:
             # Kept as a part of what `edgespec tune` measures, which then need not do it again.
@@ -115,26 +117,29 @@ def remember(
 
 def key_of(pair: Pair, load: Load) -> Key:
     """What a result for a loaded pair holds for. Raises GGUFError, ModelFileProblem, OSError."""
-    draft = pair.draft.weights.path if pair.draft else None
-    return key_for(load, pair.target.weights.path, draft)
-
-
-def key_for(load: Load, target: Path, draft: Path | None) -> Key:
-    """What a result for these files holds for. Raises GGUFError, ModelFileProblem, OSError."""
+    draft = pair.draft
+    places = [f"{loaded.weights.placed}, cache {loaded.model.kv_type}" for loaded in pair.models]
+    setup = [f"threads {load.threads or 'auto'}", *places, *load.rpc]
     return Key(
         hardware=_hardware(),
         build=_build(),
-        target=identify(target),
-        draft=identify(draft) if draft else None,
-        setup=(
-            f"threads={load.threads or 'auto'} gpu-layers={_or_auto(load.gpu_layers)} "
-            f"kv-type={load.kv_type or 'auto'} rpc={','.join(load.rpc) or 'none'}"
-        ),
+        target=identify(pair.target.weights.path),
+        draft=identify(draft.weights.path) if draft else None,
+        setup="; ".join(setup),
     )
 
 
-def _or_auto(layers: int | None) -> str:
-    return "auto" if layers is None else str(layers)
+def known(store: TunedStore, target: Path, draft: Path | None) -> Tuned | None:
+    """The latest result for these files here, whatever the setup, found without loading them.
+
+    Raises GGUFError, ModelFileProblem, OSError.
+    """
+    files = identify(target), identify(draft) if draft else None
+    here = _hardware(), _build()
+    for one in store.all():
+        if (one.key.target, one.key.draft, one.key.hardware, one.key.build) == (*files, *here):
+            return one
+    return None
 
 
 def this_machine(key: Key) -> Key:
@@ -199,7 +204,10 @@ def _measured(
     finally:
         model.row_limit = limit
     # What does not depend on how busy the machine was stays.
-    exact, acceptance = (before.exact_rows, before.acceptance) if before else (None, {})
+    threads = (found.threads, found.batch_threads)
+    alike = before is not None and (before.threads, before.batch_threads) == threads
+    exact = before.exact_rows if before and alike else None
+    acceptance = before.acceptance if before else {}
     tuned = result(pair, key, found, quick=True, exact=exact, acceptance=acceptance)
     store.save(tuned)
     why = f"What was measured before no longer holds: {', '.join(reasons)}. " if reasons else ""

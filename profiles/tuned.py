@@ -38,7 +38,7 @@ class Key(BaseModel):
     """Digest of the target's files."""
     draft: str | None
     setup: str
-    """Threads, offloaded layers and the like, as they were asked for."""
+    """Threads as they were asked for, and where weights and caches are."""
 
     @property
     def name(self) -> str:
@@ -136,7 +136,7 @@ def stale_reasons(stored: Key, key: Key) -> tuple[str, ...]:
         "llama.cpp was rebuilt": (stored.build, key.build),
         "the target's file changed": (stored.target, key.target),
         "the draft's file changed": (stored.draft, key.draft),
-        "threads or offloaded layers are others": (stored.setup, key.setup),
+        "threads, devices or the cache's type are others": (stored.setup, key.setup),
     }
     return tuple(reason for reason, (before, now) in pairs.items() if before != now)
 

@@ -32,7 +32,7 @@ class FakePair:
         self.draft = self._loaded(models["bad"], "small", 0.002) if draft else None
 
     def _loaded(self, path: Path, name: str, row: float) -> SimpleNamespace:
-        weights = SimpleNamespace(path=path, name=name, rolls_back=True)
+        weights = SimpleNamespace(path=path, name=name, rolls_back=True, placed="CPU")
         model = TimedModel(self.clock, lambda tokens, depth, threads: row * (1 + tokens))
         return SimpleNamespace(weights=weights, model=model)
 
@@ -120,16 +120,22 @@ def test_what_no_longer_holds_is_measured_again_and_the_reason_told(
     assert len(store.all()) == 2
 
 
-def test_busy_figures_are_used_for_a_day(pair: FakePair, store: TunedStore) -> None:
+@pytest.mark.parametrize("threads", [(2, 4), (1, 1)])
+def test_busy_figures_are_used_for_a_day(
+    pair: FakePair, store: TunedStore, threads: tuple[int, int]
+) -> None:
     kept = stored_for(pair, store, busy="Others.", measured_at=datetime.now(UTC).isoformat())
     assert ask(pair, store)[0] == costs_of(kept)
     stored_for(pair, store, busy="Others.", measured_at="2026-01-02T03:04:05+00:00")
+    pair.target.model.set_threads(*threads)
     costs, notice = ask(pair, store)
     assert costs != costs_of(kept)
     assert notice
     (now,) = store.all()
     assert now.quick
-    assert (now.exact_rows, now.acceptance) == (kept.exact_rows, kept.acceptance)
+    assert now.acceptance == kept.acceptance
+    # Which rows are exact depends on the threads they were found with.
+    assert now.exact_rows == (kept.exact_rows if threads == (2, 4) else None)
 
 
 def test_a_damaged_result_is_told_and_measured_anew(pair: FakePair, store: TunedStore) -> None:
@@ -211,6 +217,31 @@ def test_strict_measures_what_is_not_known_once(pair: FakePair, store: TunedStor
     pair.target.model.row_limit = None
     ask(pair, store)
     assert strict(pair, store) == notice
+
+
+def test_what_is_exact_is_known_for_the_threads_it_was_found_with(
+    pair: FakePair, store: TunedStore
+) -> None:
+    stored_for(pair, store)
+    strict(pair, store)
+    assert (pair.target.model.threads, pair.target.model.batch_threads) == (2, 4)
+    stored_for(pair, store, exact_rows=None)
+    pair.target.model.rounds_alike = lambda depth: 3
+    strict(pair, store)
+    kept = store.load_partial(key_of(pair, LOAD))  # type: ignore[arg-type]
+    assert set(kept) == {f"exact {depth} 16 2/4" for depth in (200, 300, 1000)}
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [("placed", "20 layers on CUDA0"), ("kv_type", "q8_0")]
+)
+def test_where_things_are_is_a_part_of_the_key(
+    pair: FakePair, store: TunedStore, place: str, value: str
+) -> None:
+    kept = stored_for(pair, store)
+    setattr(pair.target.weights if place == "placed" else pair.target.model, place, value)
+    assert ask(pair, store)[0] != costs_of(kept)
+    assert key_of(pair, Load(rpc=("host:1",))) != key_of(pair, LOAD)  # type: ignore[arg-type]
 
 
 def test_strict_with_no_exact_width_says_so(pair: FakePair, store: TunedStore) -> None:

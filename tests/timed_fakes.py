@@ -45,6 +45,7 @@ class TimedModel:
         self._rows = max_rows
         self.rounds_alike = rounds_alike
         self.threads = self.batch_threads = 1
+        self.kv_type = "f16"
         self.row_limit: Callable[[int], int] | None = None
         self._taints_from = taints_from
         self._tainted: list[int] = []

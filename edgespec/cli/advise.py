@@ -22,13 +22,13 @@ from edgespec.memory_words import notices, summary
 from edgespec.pair import MAX_DRAFT, find
 from edgespec.payoff import best
 from edgespec.settings import Load
-from edgespec.tuning import costs_of, key_for, outdated
+from edgespec.tuning import costs_of, known
 from model_registry import catalog
 from model_registry.inspect import check_file
 from model_registry.problem import ModelFileProblem
 from model_registry.records import Traits
 from profiles.profile import AUTO
-from profiles.tuned import Key, Tuned, TunedStore
+from profiles.tuned import Tuned, TunedStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,7 @@ def advise(load: Load, store: TunedStore) -> Advice:
     if load.draft not in {None, "none", "lookup"}:
         draft = find(load.draft, role="draft").target
     plan = planned(load, found.target, draft, MAX_DRAFT + 1)
-    key = key_for(load, found.target, draft)
-    tuned = store.load(key)
+    tuned = known(store, found.target, draft)
     name = load.model or found.target.stem
     if load.draft not in {None, "none", "lookup"}:
         name += f" --draft {load.draft}"
@@ -88,7 +87,7 @@ def advise(load: Load, store: TunedStore) -> Advice:
     if draft and plan.draft is None:
         draft = None
     method, why = _decide(tuned, draft)
-    steps += _steps(tuned, store, key, found.target, draft, name)
+    steps += _steps(tuned, store, found.target, draft, name)
     return Advice(
         target=found.target.stem,
         draft=draft.stem if draft else None,
@@ -119,18 +118,12 @@ def _gains(tuned: Tuned | None) -> dict[str, float]:
 
 
 def _steps(
-    tuned: Tuned | None,
-    store: TunedStore,
-    key: Key,
-    target: Path,
-    draft: Path | None,
-    name: str,
+    tuned: Tuned | None, store: TunedStore, target: Path, draft: Path | None, name: str
 ) -> list[str]:
     steps = []
-    if tuned is None:
-        reasons = outdated(store, key, target.stem, draft.stem if draft else None)
-        if reasons:
-            steps.append(f"What was measured before no longer holds: {', '.join(reasons)}.")
+    names = (target.stem, draft.stem if draft else None)
+    if tuned is None and names in {(one.target_name, one.draft_name) for one in store.all()}:
+        steps.append("What was measured before was another file, machine or build.")
     if tuned is None or tuned.quick or tuned.busy:
         steps.append(f"Measure thoroughly, some minutes: edgespec tune {name}")
     if draft is None:

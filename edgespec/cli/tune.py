@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from types import FrameType
 
@@ -22,10 +22,10 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.costs import CostTable
 from edgespec.errors import Cancelled, EdgeSpecError, UsageError
-from edgespec.pair import MAX_DRAFT, Pair, find
+from edgespec.pair import MAX_DRAFT, Pair
 from edgespec.settings import Load
 from edgespec.tune import tune
-from edgespec.tuning import costs_of, key_for, key_of, outdated, this_machine
+from edgespec.tuning import costs_of, key_of, outdated, this_machine
 from profiles.tuned import Tuned, TunedStore, stale_reasons
 
 _PLAIN_EVERY = 10.0
@@ -40,11 +40,10 @@ def main(arguments: Sequence[str]) -> int:
         return _list(store, as_json=options.json)
     load = _load(options)
     try:
-        tuned = None if options.force else _stored(store, load, quick=options.quick)
-        if tuned:
-            output.note(f"Measured on {tuned.measured_at}; --force measures again.")
-        else:
-            tuned = _measure(store, load, quick=options.quick)
+        with closing(Pair.open(load)) as pair:
+            for text in pair.notices:
+                output.note(text)
+            tuned = _tuned(store, pair, load, options)
     except OSError as problem:
         raise EdgeSpecError(
             f"The results in {store.folder} cannot be used: {problem.strerror or problem}.",
@@ -77,52 +76,37 @@ def parser() -> Parser:
 
 
 def _load(options: argparse.Namespace) -> Load:
-    load, named = load_from(options, 0), options.pair
+    load, named = load_from(options, MAX_DRAFT), options.pair
     if named and load.model:
         raise UsageError(
             f"Two models: {named} and {load.model}.", "Name the pair once, with or without --model."
         )
-    return replace(load, model=named or load.model, draft_length=None)
+    return replace(load, model=named or load.model)
 
 
-def _stored(store: TunedStore, load: Load, *, quick: bool) -> Tuned | None:
-    """A result that holds and is good enough, found without loading the models."""
-    found = find(load.model, with_draft=load.draft is None)
-    draft = found.draft
-    if load.draft not in {None, "none", "lookup"}:
-        draft = find(load.draft, role="draft").target
-    key = key_for(load, found.target, draft)
-    tuned = store.load(key)
-    if tuned is None:
-        reasons = outdated(store, key, found.target.stem, draft.stem if draft else None)
+def _tuned(store: TunedStore, pair: Pair, load: Load, options: argparse.Namespace) -> Tuned | None:
+    """What is known already and good enough, or else measured; None when that was interrupted."""
+    weights = pair.target.weights
+    if not weights.rolls_back:
+        raise UsageError(
+            f"{weights.name} cannot take back tokens, so nothing is drafted for it.",
+            "There is nothing to tune.",
+        )
+    key = key_of(pair, load)
+    before = store.load(key)
+    if before is None:
+        reasons = outdated(
+            store, key, weights.name, pair.draft.weights.name if pair.draft else None
+        )
         if reasons:
             output.note(f"What was measured before no longer holds: {', '.join(reasons)}.")
-        return None
-    return tuned if not tuned.busy and (quick or not tuned.quick) else None
-
-
-def _measure(store: TunedStore, load: Load, *, quick: bool) -> Tuned | None:
-    """Load, measure and keep; None when it was interrupted."""
-    # A fixed length: auto would measure by itself before anything was asked of it.
-    pair = Pair.open(replace(load, draft_length=MAX_DRAFT))
-    try:
-        if not pair.target.weights.rolls_back:
-            raise UsageError(
-                f"{pair.target.weights.name} cannot take back tokens, so nothing is drafted for it.",
-                "There is nothing to tune.",
-            )
-        for text in pair.notices:
-            output.note(text)
-        key = key_of(pair, load)
-        tuned = _watched(pair, tune(pair, load, key, store, quick=quick))
-    finally:
-        pair.close()
-    if tuned is None:
-        return None
-    before = store.load(key)
-    if tuned.busy and before and not before.busy:
+    elif not options.force and not before.busy and (options.quick or not before.quick):
+        output.note(f"Measured on {before.measured_at}; --force measures again.")
+        return before
+    tuned = _watched(pair, tune(pair, load, key, store, quick=options.quick))
+    if tuned and tuned.busy and before and not before.busy:
         output.note("The figures from before are kept: those of now are not to be believed.")
-    else:
+    elif tuned:
         store.save(tuned)
     return tuned
 

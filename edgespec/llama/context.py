@@ -51,6 +51,7 @@ class LlamaModel:
         self._rows = min(max_rows, self.batch_size)
         self.threads = self.batch_threads = threads
         """Processor threads for passes over one token, and for all others."""
+        self.kv_type = kv_type
         self.row_limit: Callable[[int], int] | None = None
         """By tokens in the cache, the rows that may be asked for, where buffers are not the only limit."""
         self.vocab_size = weights.tokenizer.size

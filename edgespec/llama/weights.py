@@ -52,6 +52,8 @@ class Weights:
         params.load_mode = _MMAP if mmap else _NO_MMAP
         params.use_extra_bufts = not _amx_build()
         self._devices = tuple(devices or ())
+        self.placed = f"{gpu_layers} layers on {', '.join(devices)}" if devices else "CPU"
+        """Where the weights are, in words that differ where the speed may."""
         if devices is not None:
             listed = device_array(devices)
             params.devices = ctypes.cast(listed, ctypes.c_void_p)

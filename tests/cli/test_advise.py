@@ -13,8 +13,10 @@ from edgespec.cli.main import main
 from edgespec.costs import CostTable
 from edgespec.payoff import recommend
 from edgespec.settings import Load
-from edgespec.tuning import key_for
-from profiles.tuned import Table, Tuned, TunedStore
+from edgespec.tuning import _build
+from model_registry.identity import identify
+from profiles.hardware import detect
+from profiles.tuned import Key, Table, Tuned, TunedStore
 from tests.conftest import ModelFiles
 
 CHEAP = CostTable(0, {1: 0.1, 2: 0.11, 8: 0.15}, {1: 0.01})
@@ -26,11 +28,17 @@ def store(tmp_path: Path) -> TunedStore:
     return TunedStore(tmp_path / "tuned")
 
 
-def measured(store: TunedStore, load: Load, target: Path, draft: Path, table: CostTable) -> None:
+def measured(store: TunedStore, target: Path, draft: Path, table: CostTable) -> None:
     acceptance = {"code": 0.8, "prose": 0.3}
     store.save(
         Tuned(
-            key=key_for(load, target, draft),
+            key=Key(
+                hardware=detect().digest,
+                build=_build(),
+                target=identify(target),
+                draft=identify(draft),
+                setup="",
+            ),
             target_name=target.stem,
             draft_name=draft.stem,
             measured_at="2026-01-01T00:00:00+00:00",
@@ -49,7 +57,7 @@ def test_it_says_what_was_measured_and_what_that_would_bring(
 ) -> None:
     target, draft = models["rambler"], models["bad"]
     load = Load(model=str(target), draft=str(draft), context=512)
-    measured(store, load, target, draft, CHEAP)
+    measured(store, target, draft, CHEAP)
     advice = advise(load, store)
     assert advice.method == "auto"
     assert "80% in code" in advice.why
@@ -62,7 +70,7 @@ def test_a_draft_that_cannot_pay_is_left_away_with_the_reason(
 ) -> None:
     target, draft = models["rambler"], models["bad"]
     load = Load(model=str(target), draft=str(draft), context=512)
-    measured(store, load, target, draft, DEAR)
+    measured(store, target, draft, DEAR)
     advice = advise(load, store)
     assert advice.method == "lookup"
     assert "drafting" in advice.why

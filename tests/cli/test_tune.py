@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from edgespec.pair import Pair
 from edgespec.settings import Load
-from edgespec.tuning import key_for
+from edgespec.tuning import key_of
 from profiles.tuned import Key, Tuned, TunedStore
 from tests.cli.conftest import LIMIT, Run, options, refused, started
 from tests.cli.test_interrupt import stream
@@ -30,7 +32,9 @@ def arguments(models: ModelFiles, draft: str = "bad") -> list[str]:
 
 
 def key(models: ModelFiles) -> Key:
-    return key_for(Load(threads=1), models["rambler"], models["bad"])
+    load = Load(str(models["rambler"]), str(models["bad"]), draft_length=4, threads=1, context=512)
+    with closing(Pair.open(load)) as pair:
+        return key_of(pair, load)
 
 
 def kept(store: TunedStore, models: ModelFiles, **changes: object) -> Tuned:

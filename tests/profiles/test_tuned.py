@@ -17,7 +17,7 @@ OTHERS = {
     "build": "llama.cpp was rebuilt",
     "target": "the target's file changed",
     "draft": "the draft's file changed",
-    "setup": "threads or offloaded layers are others",
+    "setup": "threads, devices or the cache's type are others",
 }
 
 
