@@ -35,6 +35,8 @@ _REFRESH = 5
 """Rounds after which the stopping rule is made again."""
 _FEW = 32
 """A model that has more than this to read yet is not tried in the midst of an answer."""
+_BASELINE, _RARE_BASELINE, _SMALL_GAIN = 12, 64, 0.35
+"""Rounds with a draft after which one is plain, where a round gains less than so many tokens; else."""
 _FADE = 0.95
 """By how much a round's weight in the present rate fades with each later one."""
 
@@ -71,7 +73,7 @@ class AutoDrafter:
         self._trials = {"lookup": Trial(), "draft": Trial()}
         self._tokens = self._time = 4.0
         self._rule: StoppingRule | None = None
-        self._length = self._rounds = 0
+        self._length = self._rounds = self._since_plain = 0
         self._drawn = False
         self._round: RoundPlan | None = None
 
@@ -143,7 +145,9 @@ class AutoDrafter:
         by_model = self._model_worth(this.rate)
         lookup, model = self._trials["lookup"], self._trials["draft"]
         this.may_copy = not lookup.suspended or lookup.due
-        if count and this.may_copy and by_lookup > by_model:
+        if self._baseline_due(max(by_lookup, by_model) - plain):
+            pass
+        elif count and this.may_copy and by_lookup > by_model:
             this.extend(count)
         elif self._model and self._rule:
             this.trial = by_model <= plain or model.suspended
@@ -153,6 +157,14 @@ class AutoDrafter:
                 this.by_model(self._model, self._rule, policy)
         this.proposed_at = self._clock()
         return this.draft
+
+    def _baseline_due(self, gain: float) -> bool:
+        """Whether to decode plainly once, to see what that costs now.
+
+        All gains are measured against it, and a machine drifts. It costs what drafting would have
+        gained, so it is done the more often the less that is.
+        """
+        return self._since_plain >= (_BASELINE if gain < _SMALL_GAIN else _RARE_BASELINE)
 
     def standing(self) -> Standing:
         """How drafting stands at this place in the text."""
@@ -225,6 +237,7 @@ class AutoDrafter:
         spent = (min(took, ACCIDENT * expected) + this.draft_seconds) / self._timing.token
         self._tokens = _FADE * self._tokens + len(tokens)
         self._time = _FADE * self._time + spent
+        self._since_plain = 0 if rows == 1 else self._since_plain + 1
         gain = len(tokens) - spent
         if rows > 1 or this.draft_seconds:
             self._purse.book(gain)
