@@ -20,7 +20,7 @@ from edgespec.errors import Cancelled, ContextFullError, RollbackRefusedError
 from edgespec.events import DecodeEvent, Finished, FirstToken, Prefilled, Reason, Round
 from edgespec.model import LanguageModel, Logits, Token
 from edgespec.sampling import Distribution, Sampling, choose, distribution
-from edgespec.verify import Verdict, verify_greedy, verify_sampled
+from edgespec.verify import Verdict, verify_greedy, verify_matched, verify_sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ class DecodeOptions:
     """At a temperature above 0 let a draft model draw from its distribution (rejection sampling).
     Off, it proposes its arg-max: accept-if-equal, llama.cpp's rule, the same text distribution with
     fewer tokens accepted."""
+    repeatable: bool = False
+    """At a temperature above 0 let the text depend on `uniform` and the target alone, not on what was
+    drafted: drafts are kept where they equal what is drawn, fewer than by rejection sampling."""
     uniform: Callable[[], float] = field(default_factory=lambda: np.random.default_rng().random)
     """Draws from [0, 1); a seeded one makes a sampled answer repeatable."""
     cancelled: Callable[[], bool] = bool
@@ -138,7 +141,7 @@ class _Judge:
         self._prompt_length = len(prompt)
         self._options = options
         sampling = options.sampling
-        draw = options.draw_drafts and not sampling.greedy
+        draw = options.draw_drafts and not sampling.greedy and not options.repeatable
         self.policy = Policy(sampling, options.uniform, draw)
         # One row of probabilities is looked at at a time; a fresh one would be paged in each time.
         self._row: Logits | None = None
@@ -157,6 +160,8 @@ class _Judge:
         def target(row: int) -> Distribution:
             return distribution(logits[row], sampling, self._recent(draft, row), out=self._row)
 
+        if self._options.repeatable:
+            return verify_matched(draft.tokens, target, self.policy.uniform)
         return verify_sampled(draft.tokens, draft.proposals, target, self.policy.uniform)
 
     def _recent(self, draft: Draft, row: int) -> Sequence[Token]:

@@ -241,6 +241,7 @@ class Session:
             draft_length=self.draft_length,
             max_tokens=None if budget is None else budget - len(answer.tokens),
             end_tokens=pair.end_tokens,
+            repeatable=settings.seed is not None,
             uniform=rng.random,
             cancelled=self._cancelled.is_set,
         )

@@ -3,6 +3,7 @@
 Every rule leaves the distribution of the text exactly as plain decoding has it:
 
 * `verify_greedy`: keep while the draft says what the target would have said.
+* `verify_matched`: the same at a temperature, for texts that a seed repeats.
 * `verify_sampled`: keep x with probability min(1, p(x) / q(x)); on the first rejection draw from
   norm(max(p - q, 0)), taken over the whole vocabulary; when all are kept draw one more from p
   (Leviathan et al. 2023, algorithm 1; Chen et al. 2023, algorithm 2). A proposal without a
@@ -38,6 +39,18 @@ def verify_greedy(draft: Sequence[Token], choose: Callable[[int], Token]) -> Ver
         if own != token:
             return Verdict(i, own)
     return Verdict(len(draft), choose(len(draft)))
+
+
+def verify_matched(
+    draft: Sequence[Token], target: Callable[[int], Distribution], uniform: Callable[[], float]
+) -> Verdict:
+    """Draw from the target at every row, and keep a draft while it is what was drawn.
+
+    One number is used for each token of the text, whatever was drafted: the text depends on the
+    numbers and the target alone, so a seed repeats it (llama.cpp's common_sampler_sample_and_accept_n).
+    Fewer tokens are kept than by `verify_sampled`.
+    """
+    return verify_greedy(draft, lambda row: target(row).draw(uniform()))
 
 
 def verify_sampled(

@@ -348,3 +348,23 @@ def test_a_token_that_the_draft_does_not_know_stops_drafting() -> None:
     options = DecodeOptions(sampling=GREEDY, draft_length=4, max_tokens=30)
     emitted, _, _ = run(FakeModel(logits_of, 8), drafter, [7, 6], options)
     assert emitted == plainly(FakeModel(logits_of, 8), [7, 6], options)
+
+
+@pytest.mark.parametrize("name", list(DRAFTERS))
+@pytest.mark.parametrize("seed", range(10))
+def test_a_seed_gives_the_same_text_whatever_drafts(name: str, seed: int) -> None:
+    vocab, prompt, _ = setting(seed)
+    logits_of = chaotic(vocab, seed)
+
+    def text(drafter: str, length: int) -> list[Token]:
+        options = DecodeOptions(
+            sampling=Sampling(temperature=0.9, top_p=0.95),
+            draft_length=length,
+            max_tokens=40,
+            repeatable=True,
+            uniform=np.random.default_rng(seed).random,
+        )
+        made = DRAFTERS[drafter](logits_of, vocab)
+        return run(FakeModel(logits_of, vocab), made, prompt, options)[0]
+
+    assert text(name, 6) == text("none", 0) == text(name, 2)
