@@ -14,8 +14,9 @@ from itertools import pairwise
 
 
 def between(table: Mapping[int, float], n: int) -> float:
-    """The value at `n`, on straight lines between the entries; beyond the last, as steep as the last.
+    """The value at `n`, on straight lines between the entries.
 
+    Beyond the last it rises as from the first to the last: the last step alone may be noise.
     A table of one entry is taken as proportional. Raises ValueError when the table is empty.
     """
     if n in table:
@@ -27,6 +28,10 @@ def between(table: Mapping[int, float], n: int) -> float:
         return table[known[0]] * n / known[0]
     right = min(max(bisect_left(known, n), 1), len(known) - 1)
     a, b = known[right - 1], known[right]
+    if n > known[-1]:
+        a = known[0]
+        slope = max((table[b] - table[a]) / (b - a), 0.0)
+        return table[b] + slope * (n - b)
     slope = (table[b] - table[a]) / (b - a)
     return max(table[a] + slope * (n - a), min(table.values()))
 

@@ -36,11 +36,9 @@ class DecodeOptions:
     """Tokens after which nothing follows. They are emitted, and are not for display."""
     draw_drafts: bool = True
     """At a temperature above 0 let a draft model draw from its distribution (rejection sampling).
-    Off, it proposes its arg-max: accept-if-equal, llama.cpp's rule, the same text distribution with
-    fewer tokens accepted."""
-    repeatable: bool = False
-    """At a temperature above 0 let the text depend on `uniform` and the target alone, not on what was
-    drafted: drafts are kept where they equal what is drawn, fewer than by rejection sampling."""
+    Off, it proposes its arg-max, and a draft is kept while it equals what is drawn from the target:
+    llama.cpp's rule, the same text distribution with fewer tokens accepted. The text then depends on
+    `uniform` and the target alone, not on what was drafted."""
     uniform: Callable[[], float] = field(default_factory=lambda: np.random.default_rng().random)
     """Draws from [0, 1); a seeded one makes a sampled answer repeatable."""
     cancelled: Callable[[], bool] = bool
@@ -141,7 +139,7 @@ class _Judge:
         self._prompt_length = len(prompt)
         self._options = options
         sampling = options.sampling
-        draw = options.draw_drafts and not sampling.greedy and not options.repeatable
+        draw = options.draw_drafts and not sampling.greedy
         self.policy = Policy(sampling, options.uniform, draw)
         # One row of probabilities is looked at at a time; a fresh one would be paged in each time.
         self._row: Logits | None = None
@@ -160,7 +158,7 @@ class _Judge:
         def target(row: int) -> Distribution:
             return distribution(logits[row], sampling, self._recent(draft, row), out=self._row)
 
-        if self._options.repeatable:
+        if not self._options.draw_drafts:
             return verify_matched(draft.tokens, target, self.policy.uniform)
         return verify_sampled(draft.tokens, draft.proposals, target, self.policy.uniform)
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-
-import psutil
 
 from edgespec import memory_words
 from edgespec.controller.auto import AutoDrafter
@@ -28,6 +25,7 @@ from model_registry import locate, pairing
 from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
 from model_registry.quants import Role
+from profiles.cores import usable_cores
 
 SMALL_DEFAULT = (
     "This is {name}, the small model that comes with EdgeSpec: quick, but it knows little and errs "
@@ -152,11 +150,8 @@ class Pair:
         if load.draft_length is None:
             costs, text = costs_for(self, load)
             told.append(text)
-            model = (
-                DraftModelDrafter(self.draft.model, self.target.model.vocab_size)
-                if self.draft
-                else None
-            )
+            draft = self.drafters.get("draft")
+            model = draft if isinstance(draft, DraftModelDrafter) else None
             self.auto = AutoDrafter(costs, LookupDrafter(min_match=1), model, MAX_DRAFT)
             self.auto.restore(recall(self, load) or {})
             self.drafters = {**self.drafters, "auto": self.auto}
@@ -239,9 +234,3 @@ def check_pair(target: Weights, draft: Weights) -> None:
             f"{draft.name} cannot draft: its memory cannot take back refused tokens.",
             "Use --draft lookup, or another draft.",
         )
-
-
-def usable_cores() -> int:
-    """Physical cores that this process may run on: a second thread a core slows llama.cpp down."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min(psutil.cpu_count(logical=False) or 1, allowed or 1))

@@ -13,7 +13,7 @@ from edgespec.model import LanguageModel
 
 _ROWS = (4, 8, 2, 16, 32, 3, 6, 12)
 """In the order of what they tell: the steps of kernels first."""
-_FED = (2, 4)
+_FED = (2, 4, 16)
 _PIECE = 16
 _FILL = 0.15
 """Of the time, for each model's cache to be filled in."""

@@ -241,7 +241,7 @@ class Session:
             draft_length=self.draft_length,
             max_tokens=None if budget is None else budget - len(answer.tokens),
             end_tokens=pair.end_tokens,
-            repeatable=settings.seed is not None,
+            draw_drafts=settings.seed is None,  # a seed repeats its text whatever drafts
             uniform=rng.random,
             cancelled=self._cancelled.is_set,
         )

@@ -123,8 +123,8 @@ def key_of(pair: Pair, load: Load) -> Key:
     return Key(
         hardware=_hardware(),
         build=_build(),
-        target=identify(pair.target.weights.path),
-        draft=identify(draft.weights.path) if draft else None,
+        target=_digest(pair.target.weights.path),
+        draft=_digest(draft.weights.path) if draft else None,
         setup="; ".join(setup),
     )
 
@@ -134,7 +134,7 @@ def known(store: TunedStore, target: Path, draft: Path | None) -> Tuned | None:
 
     Raises GGUFError, ModelFileProblem, OSError.
     """
-    files = identify(target), identify(draft) if draft else None
+    files = _digest(target), _digest(draft) if draft else None
     here = _hardware(), _build()
     for one in store.all():
         if (one.key.target, one.key.draft, one.key.hardware, one.key.build) == (*files, *here):
@@ -245,6 +245,17 @@ def _told(store: TunedStore, text: str = "") -> str | None:
     told = " ".join([*store.notices, text]).strip()
     store.notices.clear()
     return told or None
+
+
+def _digest(path: Path) -> str:
+    """`identify`, once for a file as it is: a key is asked for at opening and after every answer."""
+    state = path.stat()
+    return _identified(path, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _identified(path: Path, _size: int, _changed: int) -> str:
+    return identify(path)
 
 
 @cache

@@ -169,7 +169,7 @@ def test_quick_finds_the_curve() -> None:
     assert set(table.verify) == {1, 2, 3, 4, 6, 8, 12, 16, 32}
     for n, seconds in table.verify.items():
         assert seconds == pytest.approx(cost(n, table.depth, 1))
-    assert table.draft == pytest.approx({n: step(n, table.depth, 1) for n in (1, 2, 4)})
+    assert table.draft == pytest.approx({n: step(n, table.depth, 1) for n in (1, 2, 4, 16)})
     assert (found.threads, found.batch_threads) == (2, 4)
     assert (target.threads, target.batch_threads) == (1, 1), "set by whoever loaded it"
     assert not target.tokens

@@ -86,7 +86,10 @@ def advise(load: Load, store: TunedStore) -> Advice:
     steps = list(notices(plan))
     if draft and plan.draft is None:
         draft = None
-    method, why = _decide(tuned, draft)
+    if load.draft == "none" or not plan.wish.target.rolls_back:
+        method, why = "plain", _plain(load, found.target.stem)
+    else:
+        method, why = _decide(tuned, draft)
     steps += _steps(tuned, store, found.target, draft, name)
     return Advice(
         target=found.target.stem,
@@ -98,6 +101,12 @@ def advise(load: Load, store: TunedStore) -> Advice:
         gains=_gains(tuned),
         next_steps=tuple(steps),
     )
+
+
+def _plain(load: Load, target: str) -> str:
+    if load.draft == "none":
+        return "--draft none asks for plain decoding."
+    return f"{target} cannot take back tokens, so nothing can be drafted for it."
 
 
 def _decide(tuned: Tuned | None, draft: Path | None) -> tuple[str, str]:

@@ -29,9 +29,10 @@ from edgespec.cli.options import (
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 from edgespec.errors import EdgeSpecError, UsageError
-from edgespec.pair import MAX_DRAFT, Method, Pair, usable_cores
+from edgespec.pair import MAX_DRAFT, Method, Pair
 from edgespec.sampling import Sampling
 from edgespec.settings import Load
+from profiles.cores import usable_cores
 from profiles.profile import SamplingDefaults
 
 # The model's own distribution: truncation would flatter every drafter.

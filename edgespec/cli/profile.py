@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from edgespec.cli import output
+from edgespec.cli import layers, output
 from edgespec.cli.layers import settings_here
 from edgespec.cli.models import print_json, table
 from edgespec.cli.options import add_answer_options, add_model_options, add_sampling_options
@@ -78,13 +78,15 @@ def parser() -> Parser:
 
 
 def _tuned(options: argparse.Namespace) -> Layer | None:
-    """What measuring the model that is asked about has set: the threads that won."""
+    """What measuring the model that is asked about on this machine has set: the threads that won."""
     model = vars(options).get("model")
     if model is None:
         return None
     name = locate.find(model).target.stem
     store = TunedStore.default()
-    found = next((one for one in store.all() if one.target_name == name), None)
+    here = layers.this_machine().digest
+    known = (one for one in store.all() if (one.target_name, one.key.hardware) == (name, here))
+    found = next(known, None)
     if found is None:
         return None
     return Layer(str(store.folder / f"{found.key.name}.json"), {"threads": found.threads})

@@ -80,6 +80,7 @@ def test_a_draft_that_cannot_pay_is_left_away_with_the_reason(
 def test_what_was_never_measured_is_told_as_that(models: ModelFiles, store: TunedStore) -> None:
     advice = advise(Load(model=str(models["rambler"]), draft="none", context=512), store)
     assert advice.measured is None
+    assert advice.method == "plain"
     assert any("edgespec tune" in step for step in advice.next_steps)
 
 

@@ -191,7 +191,7 @@ def test_what_was_measured_of_a_model_is_a_layer(
 ) -> None:
     monkeypatch.setattr(TunedStore, "default", classmethod(lambda cls: cls(tmp_path)))
     target = models["rambler"]
-    key = Key(hardware="h", build="b", target="t", draft=None, setup="")
+    key = Key(hardware=machine(cores=8).digest, build="b", target="t", draft=None, setup="")
     TunedStore(tmp_path).save(
         Tuned(
             key=key,

@@ -25,9 +25,9 @@ def test_the_answer_alone_is_on_stdout(edgespec: Run, models: ModelFiles, method
 
 
 def test_without_a_model_the_small_one_answers_and_says_what_it_is(edgespec: Run) -> None:
-    done = edgespec(
-        "run", "Say only the word yes.", "--temp", "0", "--ctx", "256", "--threads", "1"
-    )
+    asked = ("run", "Say only the word yes.", "--temp", "0", "--ctx", "256", "--threads", "1")
+    edgespec(*asked)  # the first use of a pair says that it measures, whichever test comes first
+    done = edgespec(*asked)
     assert done.returncode == 0
     assert done.stdout == "Yes.\n"
     assert "SmolLM2" in done.stderr

@@ -21,6 +21,8 @@ def test_a_table_is_read_on_straight_lines() -> None:
     assert between({1: 1.0, 4: 2.5}, 6) == pytest.approx(3.5)
     assert between({2: 1.0}, 4) == pytest.approx(2.0)
     assert between({1: 2.0, 2: 1.0}, 9) == 1.0  # never below what was measured
+    noisy = {1: 0.04, 8: 0.12, 16: 0.11}  # the last step went down by chance
+    assert between(noisy, 64) == pytest.approx(0.11 + 48 * 0.07 / 15)
     with pytest.raises(ValueError, match="empty"):
         between({}, 1)
 
