@@ -16,6 +16,9 @@ class TextDelta:
     """More of the answer, whole characters, never a part of a stop string."""
 
     text: str
+    drafted: int = 0
+    """So many characters in front come from accepted draft tokens, the rest from the target itself. A
+    character counts for the token that made it whole."""
 
 
 @dataclass(frozen=True, slots=True)

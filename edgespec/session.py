@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,17 +14,18 @@ from edgespec.answer import Answer
 from edgespec.chat_format import ChatFormat
 from edgespec.conversation import Message
 from edgespec.engine import DecodeOptions, decode
-from edgespec.errors import EdgeSpecError, UsageError
+from edgespec.errors import ContextFullError, EdgeSpecError, UsageError
 from edgespec.events import Reason
 from edgespec.fitting import device_now
 from edgespec.llama.templates import BuiltinTemplate, builtin_names
 from edgespec.llama.weights import Weights
 from edgespec.memory import Device, Share
+from edgespec.model import Token
 from edgespec.pair import MAX_DRAFT, Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
 from edgespec.templates import JinjaTemplate, Template, choose_template, special_texts
-from edgespec.window import ContextWindow
+from edgespec.window import ContextWindow, Prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Session:
             weights.tokenizer, weights.chat_template, _override(settings.chat_template, weights)
         )
         self._format = ChatFormat(weights.tokenizer, template)
-        self._window = ContextWindow(self._format.encode, pair.target.model.capacity)
+        self._window = self._new_window()
         self.notices: tuple[str, ...] = (*pair.notices, *notices)
         """What the user must know before the first message."""
         self._messages: list[Message] = []
@@ -85,6 +86,16 @@ class Session:
         except EdgeSpecError:
             pair.close()
             raise
+
+    @property
+    def pair(self) -> Pair:
+        """The loaded models, for what measures them; no answer may be running meanwhile."""
+        return self._pair
+
+    @property
+    def settings(self) -> Settings:
+        """What was chosen."""
+        return self._settings
 
     @property
     def target_name(self) -> str:
@@ -141,6 +152,36 @@ class Session:
             devices=tuple(map(device_now, names)),
         )
 
+    def count(self, text: str) -> int:
+        """How many tokens a text takes, without what a template puts around it. Safe from any thread."""
+        return len(self._pair.target.weights.tokenizer.tokenize(text, special=False))
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        """Go on with another conversation. Without a system message it gets that of the settings.
+
+        Answers are taken as text: their tokens belong to the model that wrote them.
+        """
+        plain = [replace(message, tokens=()) for message in messages]
+        if self._settings.system and (not plain or plain[0].role != "system"):
+            plain.insert(0, Message("system", self._settings.system))
+        self._messages = plain
+        self._window = self._new_window()
+
+    def configure(self, settings: Settings) -> None:
+        """Choose anew how answers are made; a new system text holds from the next answer on.
+
+        Raises UsageError for what would need other models.
+        """
+        now = self._settings
+        if (settings.load, settings.chat_template) != (now.load, now.chat_template):
+            raise UsageError("Another model has to be loaded for this.", "Open it instead.")
+        self._settings = settings
+        if settings.system != now.system:
+            head = [Message("system", settings.system)] if settings.system else []
+            rest = self._messages[1:] if self._head else self._messages
+            self._messages = [*head, *rest]
+            self._window = self._new_window()
+
     def reply(self, text: str) -> Iterator[ReplyEvent]:
         """Add the user's message and stream the answer.
 
@@ -160,6 +201,20 @@ class Session:
             raise UsageError(f"Message {index} is not one of yours.", "Choose one that you wrote.")
         return self._start([*self._messages[:index], Message("user", text)])
 
+    def continue_answer(self) -> Iterator[ReplyEvent]:
+        """Go on with the last answer, which was cut or stopped; what there is comes first.
+
+        Raises UsageError when the last answer is whole, or there is none.
+        """
+        last = self._messages[-1] if self._messages else None
+        if last is None or last.role != "assistant" or last.complete:
+            raise UsageError(
+                "There is no cut answer to go on with.", "Ask for more in a message of your own."
+            )
+        tokenizer = self._pair.target.weights.tokenizer
+        tokens = last.tokens or tuple(tokenizer.tokenize(last.content, special=False))
+        return self._start(self._messages[:-1], begun=tokens)
+
     def cancel(self) -> None:
         """Stop the running answer within about a second, also during prefill."""
         self._cancelled.set()
@@ -175,20 +230,33 @@ class Session:
                 return index
         raise UsageError("There is no answer to replace.", "Ask something first.")
 
-    def _start(self, messages: list[Message]) -> Iterator[ReplyEvent]:
+    @property
+    def _head(self) -> bool:
+        """Whether the conversation begins with a system message."""
+        return bool(self._messages) and self._messages[0].role == "system"
+
+    def _new_window(self) -> ContextWindow:
+        return ContextWindow(self._format.encode, self._pair.target.model.capacity)
+
+    def _start(
+        self, messages: list[Message], begun: Sequence[Token] = ()
+    ) -> Iterator[ReplyEvent]:
         self._cancelled.clear()
         self._pair.interrupt(on=False)
         before, self._messages = self._messages, messages
-        return self._run(before)
+        return self._run(before, begun)
 
-    def _run(self, before: list[Message]) -> Iterator[ReplyEvent]:
-        """Stream one answer and put it into the conversation, however it ends."""
+    def _run(self, before: list[Message], begun: Sequence[Token]) -> Iterator[ReplyEvent]:
+        """Stream one answer, after the tokens `begun`, and put it into the conversation, however it
+        ends.
+        """
         weights = self._pair.target.weights
         answer = Answer(weights.tokenizer, (*self._settings.stop, *self._format.stops))
         # A replacement of which nothing came leaves what it was to replace.
         replaces = len(self._messages) <= len(before)
         kept = False
         try:
+            yield from answer.go_on_from(begun)
             yield from self._stream(answer)
             kept = bool(answer.text) or not replaces
         except GeneratorExit:  # given up by the reader
@@ -214,12 +282,13 @@ class Session:
         self._answers += 1
         seed = self._settings.seed
         rng = np.random.default_rng(None if seed is None else [seed, self._answers])
-        prompt = self._window.prompt(self._messages)
+        begun = len(answer.tokens)
+        prompt = self._prompt(answer)
         yield from (Notice(text) for text in self._format.take_notices())
         if prompt.left:
             yield Notice(f"Context full: {_turns(prompt.left)} left it. The system text stays.")
         while True:
-            yield from self._decode(prompt.tokens, answer, rng)
+            yield from self._decode(prompt.tokens, answer, rng, begun)
             if answer.reason is not Reason.CONTEXT:
                 break
             longer = self._window.resume(self._messages, answer.tokens)
@@ -231,22 +300,42 @@ class Session:
             yield Notice(f"Context full: {_turns(prompt.left)} left it, and the answer goes on.")
         yield from answer.end()
 
+    def _prompt(self, answer: Answer) -> Prompt:
+        """What the model is given for an answer, of which some may be there already."""
+        prompt = self._window.prompt(self._messages)
+        if not answer.tokens:
+            return prompt
+        tokens = [*prompt.tokens, *answer.tokens]
+        if len(tokens) <= self.context_size - self.context_size // 8:
+            return Prompt(tokens, prompt.left)
+        longer = self._window.resume(self._messages, answer.tokens)
+        if longer is not None:
+            return Prompt(longer.tokens, prompt.left + longer.left)
+        if len(tokens) < self.context_size:
+            return Prompt(tokens, prompt.left)
+        raise ContextFullError(
+            f"The answer and its question fill the context of {self.context_size} tokens.",
+            "Ask for the rest in a new conversation, or use a larger context with --ctx.",
+        )
+
     def _decode(
-        self, prompt: Sequence[int], answer: Answer, rng: np.random.Generator
+        self, prompt: Sequence[Token], answer: Answer, rng: np.random.Generator, begun: int
     ) -> Iterator[ReplyEvent]:
         settings, pair = self._settings, self._pair
         budget = settings.max_tokens
         options = DecodeOptions(
             sampling=settings.sampling,
             draft_length=self.draft_length,
-            max_tokens=None if budget is None else budget - len(answer.tokens),
+            max_tokens=None if budget is None else budget + begun - len(answer.tokens),
             end_tokens=pair.end_tokens,
             draw_drafts=settings.seed is None,  # a seed repeats its text whatever drafts
             uniform=rng.random,
             cancelled=self._cancelled.is_set,
         )
         steps = decode(pair.target.model, pair.drafter, prompt, options)
+        auto = pair.auto if pair.method == "auto" else None
         for event in steps:
+            answer.plain_seconds = auto.plain_seconds if auto else None
             yield from answer.take(event)
             if answer.stopped:
                 steps.close()

@@ -43,6 +43,17 @@ class Stats:
     last_draft: tuple[str, int] = ("plain", 0)
     """What drafted in the last round, and how many tokens."""
 
+    plain_seconds: float | None = None
+    """What a token takes here by plain decoding, by now, as the controller measures it; None where
+    nothing does."""
+
+    @property
+    def speed_up(self) -> float | None:
+        """How many times as fast as plain decoding, by `plain_seconds`; None where that is not known."""
+        if self.plain_seconds is None or self.tokens_per_second is None:
+            return None
+        return self.tokens_per_second * self.plain_seconds
+
     @property
     def tokens_per_second(self) -> float | None:
         """Delivered tokens a second after the first one; None until a round is done."""

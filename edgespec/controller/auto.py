@@ -77,6 +77,11 @@ class AutoDrafter:
         self._drawn = False
         self._round: RoundPlan | None = None
 
+    @property
+    def plain_seconds(self) -> float:
+        """What a token takes by plain decoding, at this depth, by now."""
+        return self._timing.token
+
     def learned(self) -> dict[str, object]:
         """What use has taught, as JSON would hold it, for `restore` in a later session."""
         draft = self._trials["draft"]
