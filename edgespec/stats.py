@@ -69,6 +69,19 @@ class Stats:
         """Tokens that one pass of the target delivers, bonus included; None until a round is done."""
         return self.round_tokens / self.rounds if self.rounds else None
 
+    @property
+    def figures(self) -> dict[str, float]:
+        """Those numbers of an answer that are worth keeping, as far as they are known."""
+        found = {
+            "tokens": self.tokens,
+            "seconds": self.decode_seconds,
+            "ttft_seconds": self.ttft_seconds,
+            "tokens_per_second": self.tokens_per_second,
+            "acceptance": self.acceptance,
+            "speed_up": self.speed_up,
+        }
+        return {name: float(value) for name, value in found.items() if value is not None}
+
     def after(self, event: DecodeEvent) -> Stats:
         """These numbers with one more event counted."""
         match event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,7 +30,7 @@ def test_a_cut_answer_goes_on_where_it_stopped(draft: int | None) -> None:
     assert bench.session.messages[-1].complete
     with pytest.raises(UsageError):
         bench.session.continue_answer()
-    assert end_of(bench.says("more")).text == "more t", "the conversation goes on after it"
+    assert end_of(bench.says("more text")).text == "more t", "the conversation goes on after it"
 
 
 def test_there_is_nothing_to_go_on_with() -> None:
@@ -43,11 +44,11 @@ def test_there_is_nothing_to_go_on_with() -> None:
 def test_a_restored_answer_goes_on_by_its_text() -> None:
     bench = Bench()
     bench.session.restore(
-        [Message("user", "tell"), Message("assistant", "hello w", (1, 2, 3), complete=False)]
+        [Message("user", "tell"), Message("assistant", "one tw", (1, 2, 3), complete=False)]
     )
-    bench.script = "hello world"
-    assert end_of(list(bench.session.continue_answer())).text == "hello world"
-    assert bench.contents == ["tell", "hello world"]
+    bench.script = "one two"
+    assert end_of(list(bench.session.continue_answer())).text == "one two"
+    assert bench.contents == ["tell", "one two"]
 
 
 def test_going_on_stopped_at_once_keeps_what_there_was() -> None:
@@ -64,11 +65,9 @@ def test_an_answer_as_large_as_the_context_cannot_go_on() -> None:
     bench = Bench(capacity=100)
     bench.says("y" * 200)
     before = bench.session.messages
-    assert end_of(list(bench.session.continue_answer())).reason is Reason.CONTEXT
-    bench.session.restore([Message("user", "tell"), Message("assistant", "y" * 100, (), False)])
     with pytest.raises(ContextFullError):
         list(bench.session.continue_answer())
-    assert len(bench.session.messages) == len(before)
+    assert bench.session.messages == before
 
 
 def test_older_turns_leave_for_an_answer_that_goes_on() -> None:
@@ -148,9 +147,10 @@ def test_a_character_counts_for_the_token_that_made_it_whole() -> None:
     assert told[0] == TextDelta("éx", drafted=1)
 
 
-def test_plain_seconds_become_a_speed_up() -> None:
+def test_plain_seconds_become_a_speed_up(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
-    bench.pair.auto = type("Auto", (), {"plain_seconds": 0.5})()
+    monkeypatch.setattr(bench.pair, "remember", lambda load: None)
+    bench.pair.auto = SimpleNamespace(plain_seconds=0.5)  # type: ignore[assignment]
     bench.pair.method = "auto"
     bench.pair.drafters = {**bench.pair.drafters, "auto": bench.pair.drafters["plain"]}
     stats = [event.stats for event in bench.says("Hello") if isinstance(event, StatsChanged)]
