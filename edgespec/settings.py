@@ -33,6 +33,16 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class Own:
+    """What holds without a persona; kept, so that another can take the place of one."""
+
+    sampling: Sampling
+    system: str | None = None
+    fixed: frozenset[str] = frozenset()
+    """Fields of `Sampling`, and `system`, that options gave: no persona changes them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """What a person may choose."""
 
@@ -46,3 +56,9 @@ class Settings:
     system: str | None = None
     chat_template: str | None = None
     """A name that llama.cpp knows or a Jinja file; None for the one in the model's file."""
+    persona: str = ""
+    """Who answers: the name of what set `sampling` and `system`; empty for none."""
+    own: Own | None = None
+    """None where `sampling` and `system` are one's own, and free to be changed."""
+    notices: tuple[str, ...] = ()
+    """What must be told about how these settings came to be."""

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from edgespec.cli.layers import settings_here
 from edgespec.cli.parser import Parser
 from edgespec.memory import KV_TYPES
+from edgespec.personas import apply, load_all, with_pair
 from edgespec.sampling import Sampling
-from edgespec.settings import Load, Settings
+from edgespec.settings import Load, Own, Settings
 from profiles.profile import AUTO, Auto, Profile
+
+_FIELDS = {"temp": "temperature"}
+"""Options whose field of `Sampling` has another name."""
+
+
+class Told(argparse.Action):
+    """Keeps the value, and that it was given: what is not merely a default stays as it is."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        _option: str | None = None,
+    ) -> None:
+        """Note the value down."""
+        setattr(namespace, self.dest, values)
+        namespace.told = frozenset({*vars(namespace).get("told", ()), self.dest})
 
 
 def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None:
@@ -78,6 +97,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, profile: Profile) -> N
     sampling = profile.sampling
     group.add_argument(
         "--temp",
+        action=Told,
         type=float,
         metavar="T",
         default=sampling.temperature,
@@ -85,6 +105,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, profile: Profile) -> N
     )
     group.add_argument(
         "--top-k",
+        action=Told,
         type=int,
         metavar="K",
         default=sampling.top_k,
@@ -92,6 +113,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, profile: Profile) -> N
     )
     group.add_argument(
         "--top-p",
+        action=Told,
         type=float,
         metavar="P",
         default=sampling.top_p,
@@ -99,6 +121,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, profile: Profile) -> N
     )
     group.add_argument(
         "--min-p",
+        action=Told,
         type=float,
         metavar="P",
         default=sampling.min_p,
@@ -106,13 +129,16 @@ def add_sampling_options(parser: argparse.ArgumentParser, profile: Profile) -> N
     )
     group.add_argument(
         "--repeat-penalty",
+        action=Told,
         type=float,
         metavar="X",
         default=sampling.repeat_penalty,
         help="1 is off",
     )
-    group.add_argument("--presence-penalty", type=float, metavar="X", default=0.0, help="0 is off")
-    group.add_argument("--frequency-penalty", type=float, metavar="X", default=0.0, help="0 is off")
+    for option in ("--presence-penalty", "--frequency-penalty"):
+        group.add_argument(
+            option, action=Told, type=float, metavar="X", default=0.0, help="0 is off"
+        )
     group.add_argument(
         "--seed",
         type=natural,
@@ -147,7 +173,9 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
         default=argparse.SUPPRESS,
         help="end the answer before this text; may be repeated",
     )
-    group.add_argument("--system", metavar="TEXT", default=argparse.SUPPRESS, help="system text")
+    group.add_argument(
+        "--system", action=Told, metavar="TEXT", default=argparse.SUPPRESS, help="system text"
+    )
     group.add_argument(
         "--chat-template",
         metavar="NAME|FILE",
@@ -196,17 +224,24 @@ def sampling_from(options: argparse.Namespace) -> Sampling:
 
 
 def settings_from(options: argparse.Namespace) -> Settings:
-    """What all the options of a chat say."""
+    """What all the options of a chat say. Raises UsageError, also for an unknown persona."""
     given = vars(options)
-    return Settings(
+    sampling, system = sampling_from(options), given.get("system")
+    fixed = frozenset(_FIELDS.get(name, name) for name in given.get("told", ()))
+    settings = Settings(
         load=load_from(options, options.draft_length),
-        sampling=sampling_from(options),
+        sampling=sampling,
         seed=given.get("seed"),
         max_tokens=given.get("max_tokens"),
         stop=tuple(given.get("stop", ())),
-        system=given.get("system"),
+        system=system,
         chat_template=given.get("chat_template"),
+        own=Own(sampling, system, fixed),
     )
+    if "persona" not in given:
+        return settings
+    persona = load_all().named(options.persona)
+    return with_pair(apply(settings, persona), persona)
 
 
 def chat_parser(command: str, description: str) -> Parser:
@@ -216,6 +251,12 @@ def chat_parser(command: str, description: str) -> Parser:
     add_model_options(parser, profile)
     add_sampling_options(parser, profile)
     add_answer_options(parser, profile)
+    parser.add_argument(
+        "--persona",
+        metavar="NAME",
+        default=argparse.SUPPRESS,
+        help="who answers: a system text with sampling to suit; `edgespec personas` lists them",
+    )
     return parser
 
 
