@@ -6,6 +6,7 @@ Imported only by what needs it: the schema library takes longer to load than `li
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Literal
@@ -116,8 +117,7 @@ class Catalog(_Part):
 
 def load() -> Catalog:
     """The catalogue that comes along, with the user's own laid over it. Raises CatalogProblem."""
-    builtin = resources.files("model_registry") / "catalog.yaml"
-    catalog = parse(builtin.read_text(encoding="utf-8"), "model_registry/catalog.yaml")
+    catalog = _builtin()
     path = user_file()
     try:
         text = path.read_text(encoding="utf-8")
@@ -133,6 +133,13 @@ def load() -> Catalog:
         }
     )
     return _checked(merged, str(path))
+
+
+@cache
+def _builtin() -> Catalog:
+    """Parsed once: the app reads the catalogue again after every change of the store."""
+    file = resources.files("model_registry") / "catalog.yaml"
+    return parse(file.read_text(encoding="utf-8"), "model_registry/catalog.yaml")
 
 
 def user_file() -> Path:

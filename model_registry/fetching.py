@@ -46,6 +46,7 @@ def fetched(
     order: Order,
     on_progress: Callable[[Progress], None],
     cancelled: threading.Event,
+    workers: int = 4,
 ) -> Iterator[Places]:
     """Fetch; inside, the files wait in a folder of the store until their records are written.
 
@@ -65,7 +66,13 @@ def fetched(
                 with explained(store.home):
                     _gather(store, files, place)
                 got = fetch(
-                    hub, files, store.partial, place, on_progress=on_progress, cancelled=cancelled
+                    hub,
+                    files,
+                    store.partial,
+                    place,
+                    on_progress=on_progress,
+                    cancelled=cancelled,
+                    workers=workers,
                 )
                 places |= {file: (one.path, one.sha256) for file, one in got.items()}
         except ModelFileProblem:

@@ -20,6 +20,10 @@ class StoreProblem(ModelFileProblem):
     """The store cannot do what it was asked to."""
 
 
+class BusyProblem(StoreProblem):
+    """Somebody else is at work on the same thing."""
+
+
 def now() -> str:
     """This moment, as records have it: ISO 8601 in UTC."""
     return datetime.now(UTC).isoformat(timespec="seconds")

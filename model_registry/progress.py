@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,3 +61,13 @@ class Meter:
         speed = (done - before) / (now - then) if now > then else 0.0
         left = (self._total - done) / speed if speed > 0 else None
         self._post(Progress(self._name, done, self._total, speed, left, state, note))
+
+
+def total(files: Iterable[Progress]) -> Progress:
+    """Files on their way together, as one that is called `all`."""
+    known = list(files)
+    done, size = sum(one.done for one in known), sum(one.total for one in known)
+    speed = sum(one.speed for one in known if one.state == "downloading")
+    ended = all(one.state == "done" for one in known)
+    left = (size - done) / speed if speed else None
+    return Progress("all", done, size, speed, left, "done" if ended else "downloading")

@@ -71,7 +71,7 @@ class _Plan:
 
 
 class Pull:
-    """One run of `pull`, or of `pair`."""
+    """One run of `pull`, or of `pair`. `workers`: files that may come at once."""
 
     def __init__(
         self,
@@ -81,12 +81,14 @@ class Pull:
         on_progress: Callable[[Progress], None] = lambda progress: None,
         note: Callable[[str], None] = lambda text: None,
         cancelled: threading.Event | None = None,
+        workers: int = 4,
     ) -> None:
         self._store = store
         self._finder = Finder(store, hub, note)
         self._on_progress = on_progress
         self._note = note
         self._cancelled = cancelled or threading.Event()
+        self._workers = workers
 
     def run(self, request: Request) -> Pulled:
         """Pull. Raises ModelFileProblem; what has come by then is gone on with the next time."""
@@ -97,7 +99,8 @@ class Pull:
             label = plan.pair_name or plan.target.label
             order = Order(label, plan.command, plan.remote)
             hub, report = self._finder.hub, self._on_progress
-            with fetched(self._store, hub, order, report, self._cancelled) as places:
+            files = fetched(self._store, hub, order, report, self._cancelled, self._workers)
+            with files as places:
                 return self._keep(plan, request.name, places)
         return self._keep(plan, request.name, {})
 

@@ -1,4 +1,4 @@
-"""Numbers of bytes as people read them."""
+"""Numbers of bytes, and of seconds, as people read them."""
 
 from __future__ import annotations
 
@@ -13,3 +13,10 @@ def human_size(count: float) -> str:
                 else f"{count / size:.1f} {unit}"
             )
     return f"{count:.0f} B"
+
+
+def clock(seconds: float) -> str:
+    """A time as minutes and seconds, with hours where there are any: `1:02:05`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

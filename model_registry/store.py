@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from model_registry.contents import RECORD, Contents, read_contents
-from model_registry.files import StoreProblem, explained, now, write_atomic
+from model_registry.files import BusyProblem, StoreProblem, explained, now, write_atomic
 from model_registry.records import (
     ModelRecord,
     PairRecord,
@@ -189,7 +189,7 @@ class Store:
         try:
             lock.acquire(timeout=patience)
         except Timeout as error:
-            raise StoreProblem(
+            raise BusyProblem(
                 "Another EdgeSpec is at work on this.", "Wait until it is done, then try again."
             ) from error
         try:

@@ -52,8 +52,7 @@ class Weights:
         params.load_mode = _MMAP if mmap else _NO_MMAP
         params.use_extra_bufts = not _amx_build()
         self._devices = tuple(devices or ())
-        self.placed = f"{gpu_layers} layers on {', '.join(devices)}" if devices else "CPU"
-        """Where the weights are, in words that differ where the speed may."""
+        self.placed = place_words(gpu_layers, self._devices)
         if devices is not None:
             listed = device_array(devices)
             params.devices = ctypes.cast(listed, ctypes.c_void_p)
@@ -119,6 +118,11 @@ class Weights:
             llama_cpp.llama_model_free(self._handle)
             rpc.release(self._devices)
             self._handle = None
+
+
+def place_words(gpu_layers: int, devices: Sequence[str]) -> str:
+    """Where weights are, in words that differ where the speed may."""
+    return f"{gpu_layers} layers on {', '.join(devices)}" if devices else "CPU"
 
 
 def _amx_build() -> bool:
