@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from edgespec.busy import Others, busy, low
 from edgespec.costs import Costs, CostTable
+from edgespec.measuring import Measured
 from edgespec.model import LanguageModel, Token
 
 _T = TypeVar("_T")
@@ -42,17 +43,6 @@ class TimedModel(LanguageModel, Protocol):
     def set_threads(self, single: int, batch: int) -> None:
         """Processor threads for passes over one token, and for all others."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One more pass was measured. Of such events measuring consists, and its result is returned."""
-
-    done: int
-    total: int
-    what: str
-    seconds: float
-    """What it took."""
 
 
 def finish(steps: Generator[Measured, None, _T]) -> _T:

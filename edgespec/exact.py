@@ -13,7 +13,8 @@ from collections.abc import Generator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from edgespec.calibrate import Bench, Measured, TimedModel
+from edgespec.calibrate import Bench, TimedModel
+from edgespec.measuring import Measured
 from edgespec.model import LanguageModel, Logits, Token
 
 WIDEST = 16

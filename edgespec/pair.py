@@ -20,12 +20,13 @@ from edgespec.llama.weights import Weights
 from edgespec.memory import Share, joined
 from edgespec.memory_plan import Placement, Plan
 from edgespec.settings import Load
-from edgespec.tuning import costs_for, keep_exact, recall, remember
+from edgespec.tuning import adopt, costs_for, keep_exact, recall, remember
 from model_registry import locate, pairing
 from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
 from model_registry.quants import Role
 from profiles.cores import usable_cores
+from profiles.tuned import Tuned, TunedStore
 
 SMALL_DEFAULT = (
     "This is {name}, the small model that comes with EdgeSpec: quick, but it knows little and errs "
@@ -105,20 +106,19 @@ class Pair:
     @classmethod
     def open(cls, load: Load) -> Pair:
         """Load and check. Raises ModelFileError, PairError, OutOfMemoryError."""
-        found = find(load.model, with_draft=load.draft is None)
-        longest = MAX_DRAFT if load.draft_length is None else load.draft_length
-        draft = _find_draft(load, found.draft)
-        plan = planned(load, found.target, draft.target if draft else None, longest + 1)
-        target = LoadedModel.open(found.target, load, plan.target, max_rows=longest + 1)
+        ahead = look_ahead(load)
+        target = LoadedModel.open(
+            ahead.target.target, load, ahead.plan.target, max_rows=_longest(load) + 1
+        )
         try:
-            pair = cls._with_drafters(target, load, draft, plan)
+            pair = cls._with_drafters(target, load, ahead.draft, ahead.plan)
             if len(pair.drafters) > 1:
                 pair._tune(load)
         except EdgeSpecError:
             target.close()
             raise
-        found.mark_used()
-        pair.notices += memory_words.notices(plan)
+        ahead.target.mark_used()
+        pair.notices += memory_words.notices(ahead.plan)
         if load.model is None:
             pair.notices.insert(0, SMALL_DEFAULT.format(name=target.weights.name))
         return pair
@@ -158,6 +158,16 @@ class Pair:
             self.method = "auto"
         self.notices += [text for text in told if text]
 
+    def adopt(self, load: Load, tuned: Tuned, store: TunedStore) -> str | None:
+        """Go by a stored result from now on; what use has taught of acceptance stays.
+
+        Nothing may be computing. Returns what the user should know. Never raises.
+        """
+        costs, told = adopt(self, load, tuned, store=store)
+        if self.auto:
+            self.auto.go_by(costs)
+        return told
+
     def remember(self, load: Load) -> None:
         """Keep what `auto` has learnt for the next session with this pair. Never raises."""
         if self.auto:
@@ -193,6 +203,30 @@ class Pair:
             drafter.close()
         for loaded in self.models:
             loaded.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What opening a pair would load, by headers and the memory that is free."""
+
+    target: Located
+    draft: Located | None
+    """None without a draft model."""
+    plan: Plan
+    """Where they go; it may have no room for the draft."""
+
+
+def look_ahead(load: Load) -> Prospect:
+    """Find files and plan, loading nothing. Raises ModelFileError, OutOfMemoryError, UsageError."""
+    found = find(load.model, with_draft=load.draft is None)
+    draft = _find_draft(load, found.draft)
+    plan = planned(load, found.target, draft.target if draft else None, _longest(load) + 1)
+    return Prospect(found, draft, plan)
+
+
+def _longest(load: Load) -> int:
+    """The longest draft that the buffers are made for."""
+    return MAX_DRAFT if load.draft_length is None else load.draft_length
 
 
 def find(reference: str | None, *, role: Role = "target", with_draft: bool = False) -> Located:

@@ -6,9 +6,12 @@ still fits. What is never measured lies on a line between what was, and use corr
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from edgespec.busy import busy, low
-from edgespec.calibrate import SHALLOW, Bench, Calibration, sample_name, table
+from edgespec.calibrate import SHALLOW, Bench, Calibration, finish, sample_name, table
 from edgespec.costs import Costs
+from edgespec.measuring import Measured
 from edgespec.model import LanguageModel
 
 _ROWS = (4, 8, 2, 16, 32, 3, 6, 12)
@@ -18,15 +21,25 @@ _PIECE = 16
 _FILL = 0.15
 """Of the time, for each model's cache to be filled in."""
 _ROUNDS = 7
+SECONDS = 10.0
+"""What the short form takes at most."""
 
 
 def calibrate_quick(
-    bench: Bench, *, threads: tuple[int, int], seconds: float = 10.0
+    bench: Bench, *, threads: tuple[int, int], seconds: float = SECONDS
 ) -> Calibration:
+    """`quick_steps` at once, for those who show no progress."""
+    return finish(quick_steps(bench, threads=threads, seconds=seconds))
+
+
+def quick_steps(
+    bench: Bench, *, threads: tuple[int, int], seconds: float = SECONDS
+) -> Generator[Measured, None, Calibration]:
     """Measure at one depth for `seconds` at most, but one pass of each model at least.
 
     `threads` are those the models have, for single rows and for batches; they stay as they are. The
-    caches are empty at the end. Raises what the models raise, `Cancelled` among it.
+    caches are empty at the end. A pass for which there is no time counts as done. Raises what the
+    models raise, `Cancelled` among it.
     """
     begun = bench.clock()
     end = begun + seconds
@@ -34,20 +47,34 @@ def calibrate_quick(
     depth = _fill(bench, bench.target, "prefill target", seconds * _FILL)
     if bench.draft:
         _fill(bench, bench.draft, "prefill draft", seconds * _FILL)
-    rows = [1, *(n for n in _ROWS if n <= _most_rows(bench.target))]
-    draft = bench.draft
-    fed = [1, *(n for n in _FED if n <= draft.capacity // 2)] if draft else []
-    points = [("verify", 1), *([("draft", 1)] if fed else [])]
-    points += [("verify", n) for n in rows[1:]] + [("draft", n) for n in fed[1:]]
-    for turn in range(_ROUNDS):
-        for kind, n in points:
-            first = turn == 0 and n == 1
-            if first or bench.clock() + _expected(bench, kind, n, depth) <= end:
-                _pass(bench, kind, n, depth)
+    points = _points(bench)
+    total = _ROUNDS * len(points)
+    for number in range(total):
+        kind, n = points[number % len(points)]
+        first = number < len(points) and n == 1
+        if first or bench.clock() + _expected(bench, kind, n, depth) <= end:
+            took = _pass(bench, kind, n, depth)
+            yield Measured(number + 1, total, f"{kind}, {n} at {depth}", took)
     bench.add("others", bench.others())
     for model in (bench.target, bench.draft):
         if model:
             model.truncate(0)
+    return _result(bench, points, depth, threads)
+
+
+def _points(bench: Bench) -> list[tuple[str, int]]:
+    """What takes turns, in the order of what it tells."""
+    draft = bench.draft
+    rows = [n for n in _ROWS if n <= _most_rows(bench.target)]
+    fed = [n for n in _FED if n <= draft.capacity // 2] if draft else []
+    singles = [("verify", 1), *([("draft", 1)] if draft else [])]
+    return [*singles, *(("verify", n) for n in rows), *(("draft", n) for n in fed)]
+
+
+def _result(
+    bench: Bench, points: list[tuple[str, int]], depth: int, threads: tuple[int, int]
+) -> Calibration:
+    rows, fed = ([n for one, n in points if one == kind] for kind in ("verify", "draft"))
     found = table(bench, depth, rows, fed)
     return Calibration(
         costs=Costs((found,)),
@@ -85,9 +112,9 @@ def _expected(bench: Bench, kind: str, n: int, depth: int) -> float:
     return bench.low(name) if bench.count(name) else n * bench.low(sample_name(kind, 1, depth))
 
 
-def _pass(bench: Bench, kind: str, n: int, depth: int) -> None:
+def _pass(bench: Bench, kind: str, n: int, depth: int) -> float:
     model = bench.draft if kind == "draft" else bench.target
     if model is None:
         raise ValueError("there is no draft to measure")
     rows = n if kind == "verify" else 1
-    bench.add(sample_name(kind, n, depth), bench.timed(model, n, rows))
+    return bench.add(sample_name(kind, n, depth), bench.timed(model, n, rows))

@@ -19,13 +19,17 @@ from edgespec.events import Reason
 from edgespec.fitting import device_now
 from edgespec.llama.templates import BuiltinTemplate, builtin_names
 from edgespec.llama.weights import Weights
+from edgespec.measuring import TuneEvent
 from edgespec.memory import Device, Share
 from edgespec.model import Token
 from edgespec.pair import MAX_DRAFT, Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
 from edgespec.templates import JinjaTemplate, Template, choose_template, special_texts
+from edgespec.tune import tune_events
+from edgespec.tuning import recorded
 from edgespec.window import ContextWindow, Prompt
+from profiles.tuned import Tuned
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class Session:
         )
         self._format = ChatFormat(weights.tokenizer, template)
         self._window = self._new_window()
-        self.notices: tuple[str, ...] = (*pair.notices, *notices)
+        self.notices: tuple[str, ...] = (*settings.notices, *pair.notices, *notices)
         """What the user must know before the first message."""
         self._messages: list[Message] = []
         if settings.system:
@@ -215,6 +219,20 @@ class Session:
         tokens = last.tokens or tuple(tokenizer.tokenize(last.content, special=False))
         return self._start(self._messages[:-1], begun=tokens)
 
+    def tune(self, *, quick: bool, force: bool) -> Iterator[TuneEvent]:
+        """Measure what drafting costs and brings with these models, and go by it from now on.
+
+        As an answer: one thread iterates it, `cancel` stops it. The next answer reads its prompt anew.
+        Raises EdgeSpecError.
+        """
+        self._cancelled.clear()
+        self._pair.interrupt(on=False)
+        return tune_events(self._pair, self._settings.load, quick=quick, force=force)
+
+    def tuned(self) -> Tuned | None:
+        """What was measured for these models and still holds. Reads a small file. Never raises."""
+        return recorded(self._pair, self._settings.load)
+
     def cancel(self) -> None:
         """Stop the running answer within about a second, also during prefill."""
         self._cancelled.set()
@@ -238,9 +256,7 @@ class Session:
     def _new_window(self) -> ContextWindow:
         return ContextWindow(self._format.encode, self._pair.target.model.capacity)
 
-    def _start(
-        self, messages: list[Message], begun: Sequence[Token] = ()
-    ) -> Iterator[ReplyEvent]:
+    def _start(self, messages: list[Message], begun: Sequence[Token] = ()) -> Iterator[ReplyEvent]:
         self._cancelled.clear()
         self._pair.interrupt(on=False)
         before, self._messages = self._messages, messages

@@ -19,8 +19,10 @@ from edgespec.costs import Costs, CostTable
 from edgespec.errors import Cancelled, EdgeSpecError
 from edgespec.exact import ExactRows, exact_at, measure_exact
 from edgespec.llama.devices import build
+from edgespec.llama.weights import place_words
+from edgespec.memory_plan import Plan
 from edgespec.payoff import recommend
-from edgespec.quick import calibrate_quick
+from edgespec.quick import SECONDS, calibrate_quick
 from edgespec.settings import Load
 from model_registry.gguf import GGUFError
 from model_registry.identity import identify
@@ -47,7 +49,7 @@ _PROBLEMS = (EdgeSpecError, ModelFileProblem, GGUFError, OSError)
 
 
 def costs_for(
-    pair: Pair, load: Load, *, store: TunedStore | None = None, seconds: float = 10.0
+    pair: Pair, load: Load, *, store: TunedStore | None = None, seconds: float = SECONDS
 ) -> tuple[Costs, str | None]:
     """Costs of a loaded pair whose caches may be emptied, and what the user should know about them.
 
@@ -118,15 +120,25 @@ def remember(
 def key_of(pair: Pair, load: Load) -> Key:
     """What a result for a loaded pair holds for. Raises GGUFError, ModelFileProblem, OSError."""
     draft = pair.draft
-    places = [f"{loaded.weights.placed}, cache {loaded.model.kv_type}" for loaded in pair.models]
-    setup = [f"threads {load.threads or 'auto'}", *places, *load.rpc]
-    return Key(
-        hardware=_hardware(),
-        build=_build(),
-        target=_digest(pair.target.weights.path),
-        draft=_digest(draft.weights.path) if draft else None,
-        setup="; ".join(setup),
-    )
+    places = [(loaded.weights.placed, loaded.model.kv_type) for loaded in pair.models]
+    return _key(load, places, pair.target.weights.path, draft.weights.path if draft else None)
+
+
+def key_ahead(load: Load, plan: Plan, target: Path, draft: Path | None) -> Key:
+    """`key_of` for files that are loaded as planned, before they are. Raises as it does."""
+    places = [
+        (place_words(one.gpu_layers, [share.device for share in one.on_gpus]), one.cost.kv_type)
+        for one in plan.models
+    ]
+    return _key(load, places, target, draft if plan.draft else None)
+
+
+def recorded(pair: Pair, load: Load, *, store: TunedStore | None = None) -> Tuned | None:
+    """What was measured for a loaded pair, if that still holds. Never raises."""
+    try:
+        return (store or TunedStore.default()).load(key_of(pair, load))
+    except _PROBLEMS:
+        return None
 
 
 def known(store: TunedStore, target: Path, draft: Path | None) -> Tuned | None:
@@ -190,6 +202,28 @@ def outdated(
     return stale_reasons(last.key, key) if last else ()
 
 
+def adopt(
+    pair: Pair, load: Load, tuned: Tuned, *, store: TunedStore | None = None
+) -> tuple[Costs, str | None]:
+    """Set a loaded pair's threads and exact widths by a result, which is stored by now.
+
+    Returns its costs, and what the user should know. Never raises.
+    """
+    _set_threads(pair, load, tuned)
+    told = keep_exact(pair, load, store=store) if load.strict else None
+    return costs_of(tuned), told
+
+
+def lasting(
+    before: Tuned | None, threads: tuple[int, int]
+) -> tuple[ExactRows | None, dict[str, float]]:
+    """What of an older result does not depend on how busy the machine was: exact rows, acceptance."""
+    if before is None:
+        return None, {}
+    alike = (before.threads, before.batch_threads) == threads
+    return (before.exact_rows if alike else None), dict(before.acceptance)
+
+
 def _measured(
     pair: Pair, key: Key, store: TunedStore, seconds: float, before: Tuned | None
 ) -> tuple[Costs, str | None]:
@@ -203,11 +237,7 @@ def _measured(
         )
     finally:
         model.row_limit = limit
-    # What does not depend on how busy the machine was stays.
-    threads = (found.threads, found.batch_threads)
-    alike = before is not None and (before.threads, before.batch_threads) == threads
-    exact = before.exact_rows if before and alike else None
-    acceptance = before.acceptance if before else {}
+    exact, acceptance = lasting(before, (found.threads, found.batch_threads))
     tuned = result(pair, key, found, quick=True, exact=exact, acceptance=acceptance)
     store.save(tuned)
     why = f"What was measured before no longer holds: {', '.join(reasons)}. " if reasons else ""
@@ -245,6 +275,18 @@ def _told(store: TunedStore, text: str = "") -> str | None:
     told = " ".join([*store.notices, text]).strip()
     store.notices.clear()
     return told or None
+
+
+def _key(load: Load, places: Sequence[tuple[str, str]], target: Path, draft: Path | None) -> Key:
+    """`places` are where the weights are and the type of the cache, by model."""
+    where = [f"{place}, cache {kv_type}" for place, kv_type in places]
+    return Key(
+        hardware=_hardware(),
+        build=_build(),
+        target=_digest(target),
+        draft=_digest(draft) if draft else None,
+        setup="; ".join([f"threads {load.threads or 'auto'}", *where, *load.rpc]),
+    )
 
 
 def _digest(path: Path) -> str:

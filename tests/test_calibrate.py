@@ -7,10 +7,11 @@ import random
 import pytest
 
 from edgespec.busy import Others, busy
-from edgespec.calibrate import Bench, Calibration, Measured, Plan, calibrate, finish
+from edgespec.calibrate import Bench, Calibration, Plan, calibrate, finish
 from edgespec.costs import CostTable
 from edgespec.errors import Cancelled
 from edgespec.exact import exact_at, measure_exact
+from edgespec.measuring import Measured
 from edgespec.quick import calibrate_quick
 from tests.timed_fakes import Clock, Cost, TimedModel, bench
 

@@ -22,7 +22,7 @@ def test_the_readme_names_every_option_of_a_chat_and_no_other() -> None:
     options = {text for action in actions for text in action.option_strings if text[:2] == "--"}
     paragraph = README[README.index("Options of `run`") : README.index("**Keys in the chat.**")]
     named = set(re.findall(r"--[a-z-]+[a-z]", paragraph))
-    assert named == options - {"--help"} | {"--stats", "--help"}
+    assert named == options - {"--help"} | {"--stats", "--file", "--plain", "--help"}
 
 
 def test_a_first_answer_is_within_fifteen_lines() -> None:

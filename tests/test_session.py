@@ -345,3 +345,9 @@ def test_what_it_says_of_itself() -> None:
     assert (session.memory().weights, session.memory().kv_cache) == (14, 10)
     plain = Bench().session
     assert (plain.method, plain.draft_name, plain.draft_length) == ("plain", None, 0)
+
+
+def test_what_the_settings_have_to_tell_is_told_first() -> None:
+    bench = Bench(notices=("Fetch it.",))
+    assert bench.session.notices[0] == "Fetch it."
+    assert len(bench.session.notices) == 1 + len(Bench().session.notices)

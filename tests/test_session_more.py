@@ -21,7 +21,9 @@ def test_a_cut_answer_goes_on_where_it_stopped(draft: int | None) -> None:
     bench.says("one two three")
     used = bench.session.context_used
     events = list(bench.session.continue_answer())
-    assert events[0] == TextDelta("one tw"), "what there is comes first, so that a reader sees it all"
+    assert events[0] == TextDelta("one tw"), (
+        "what there is comes first, so that a reader sees it all"
+    )
     assert text_of(events) == end_of(events).text == "one two thre"
     assert end_of(events).stats.tokens == 6, "the budget and the numbers are those of the new part"
     assert end_of(events).stats.reused_tokens == used

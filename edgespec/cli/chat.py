@@ -1,9 +1,10 @@
-"""`edgespec chat`: opens the app."""
+"""`edgespec chat`: opens the app, or with `--plain` the chat in lines."""
 
 from __future__ import annotations
 
+import argparse
 import logging
-import sys
+import os
 from collections.abc import Sequence
 
 from platformdirs import user_log_path
@@ -11,7 +12,8 @@ from platformdirs import user_log_path
 from edgespec.cli.options import chat_parser, settings_from
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
-from edgespec.errors import UsageError
+from edgespec.cli.pieces import PIECES
+from edgespec.cli.terminal import require_screen
 from edgespec.settings import Load
 from model_registry import locate
 from model_registry.inspect import check_file
@@ -19,11 +21,17 @@ from model_registry.inspect import check_file
 
 def main(arguments: Sequence[str]) -> int:
     """Chat until the user quits; returns the exit code."""
-    settings = settings_from(parser().parse_args(arguments))
+    options = parser().parse_args(arguments)
+    settings = settings_from(options)
+    piece = vars(options).get("plain")
     _check_files(settings.load)
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        raise UsageError("The chat needs a terminal.", "In a pipe use `edgespec run`.")
+    if piece is None:
+        require_screen(os.environ)
     _log_to_file()
+    if piece is not None:
+        from edgespec.cli.plain import chat_plainly  # noqa: PLC0415 - it loads the runtime
+
+        return chat_plainly(settings, piece)
     from tui.app import run_chat  # noqa: PLC0415 - Textual is loaded for this command only
 
     run_chat(settings)
@@ -52,4 +60,14 @@ def _log_to_file() -> None:
 
 def parser() -> Parser:
     """The options of the command."""
-    return chat_parser("chat", "Talk to a model in the terminal.")
+    options = chat_parser("chat", "Talk to a model in the terminal.")
+    options.add_argument(
+        "--plain",
+        nargs="?",
+        choices=PIECES,
+        const="paragraph",
+        default=argparse.SUPPRESS,
+        help="line by line without a screen, for screen readers, simple terminals and pipes; an answer "
+        "is written by paragraphs, or by what is named",
+    )
+    return options

@@ -1,14 +1,14 @@
-"""`edgespec completion`: scripts that let a shell complete commands, options and stored names.
+"""`edgespec completion`: scripts that let a shell complete commands, options and names.
 
-The scripts are made of the commands' own parsers. Names come from `edgespec list --names`, asked for
-each time, so that they are those of the moment.
+The scripts are made of the commands' own parsers. Names come from `edgespec list --names` and
+`edgespec personas --names`, asked for each time, so that they are those of the moment.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from edgespec.cli import output
@@ -16,8 +16,11 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 
 _NAMES = "edgespec list --names 2>/dev/null"
-_TAKES_NAMES = {"advise", "fit", "show", "rm", "verify", "pair", "pull", "tune"}
-"""Commands whose bare arguments are names."""
+_PERSONAS = "edgespec personas --names 2>/dev/null"
+_BARE = dict.fromkeys(("advise", "fit", "show", "rm", "verify", "pair", "pull", "tune"), _NAMES) | {
+    "personas": _PERSONAS
+}
+"""Commands whose bare arguments are names, and what prints these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +63,19 @@ def commands() -> list[Command]:
 
     found = []
     for name, text in COMMANDS.items():
-        made: Parser = importlib.import_module(f"edgespec.cli.{name}").parser()
-        options = tuple(one for one in made._actions if one.option_strings)
+        module = importlib.import_module(f"edgespec.cli.{name}")
+        made: Parser = module.parser()
+        # A command of several actions has a parser for each.
+        inner: Mapping[str, Parser] = getattr(module, "parsers", dict)()
+        options = {
+            one.option_strings[-1]: one
+            for parser in (made, *inner.values())
+            for one in parser._actions
+            if one.option_strings
+        }
         bare = [one for one in made._actions if not one.option_strings]
         words = tuple(str(word) for one in bare for word in one.choices or ())
-        found.append(Command(name, text, options, words))
+        found.append(Command(name, text, tuple(options.values()), words))
     return found
 
 
@@ -74,7 +85,7 @@ def bash(found: Sequence[Command]) -> str:
     for command in found:
         valued = [_bash_value(option) for option in command.options if option.nargs != 0]
         inner = "".join(f"                {line}\n" for line in valued if line)
-        bare = f"$({_NAMES})" if command.name in _TAKES_NAMES else ""
+        bare = f"$({_BARE[command.name]})" if command.name in _BARE else ""
         cases.append(
             f"        {command.name})\n"
             f'            case "$previous" in\n{inner}            esac\n'
@@ -87,6 +98,8 @@ def _bash_value(option: argparse.Action) -> str:
     flags = "|".join(option.option_strings)
     if option.choices:
         return f'{flags}) COMPREPLY=($(compgen -W "{_choices(option)}" -- "$current")); return ;;'
+    if option.dest == "persona":
+        return f'{flags}) COMPREPLY=($(compgen -W "$({_PERSONAS})" -- "$current")); return ;;'
     extra = _extras(option)
     if extra is not None:
         return (
@@ -111,8 +124,8 @@ def fish(found: Sequence[Command]) -> str:
         )
         if command.words:
             lines.append(f"complete -c edgespec -n {here} -a '{' '.join(command.words)}'")
-        if command.name in _TAKES_NAMES:
-            lines.append(f"complete -c edgespec -n {here} -a '({_NAMES})'")
+        if command.name in _BARE:
+            lines.append(f"complete -c edgespec -n {here} -a '({_BARE[command.name]})'")
         lines += [
             f"complete -c edgespec -n {here} {_fish_option(option)}" for option in command.options
         ]
@@ -129,6 +142,8 @@ def _fish_option(option: argparse.Action) -> str:
         return text
     if option.choices:
         return f"{text} -x -a '{_choices(option)}'"
+    if option.dest == "persona":
+        return f"{text} -x -a '({_PERSONAS})'"
     extra = _extras(option)
     return f"{text} -r -F -a '{extra}({_NAMES})'" if extra is not None else f"{text} -r -F"
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from edgespec.cli import output, rebuild
+from edgespec.cli import output
 from edgespec.cli.checks import (
     Check,
     check_folders,
@@ -21,11 +21,12 @@ from edgespec.cli.layers import this_machine
 from edgespec.cli.models import human_size, print_json
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
-from edgespec.llama.backends import Device, vendors
+from edgespec.llama import rebuild
+from edgespec.llama.backends import Device
 from edgespec.llama.probe import Probe, RuntimeUnusableError, look
+from edgespec.llama.unused import unused
 from model_registry.hub import Hub
 from model_registry.store import Store
-from profiles.gpus import Gpu
 from profiles.hardware import Hardware
 
 _HUB_SILENCE, _HUB_LIMIT = 3.0, 8.0
@@ -94,27 +95,7 @@ def check_runtime(probe: Probe) -> list[Check]:
 
 def check_gpus(hardware: Hardware, probe: Probe) -> list[Check]:
     """The operating system's GPUs that llama.cpp does not compute on, and what would change that."""
-    local = [one for one in probe.devices if not one.name.startswith("RPC")]
-    has_gpu = any(one.kind in ("gpu", "integrated") for one in local)
-    found = []
-    for gpu in dict.fromkeys(hardware.gpus):
-        if gpu.vendor not in vendors(probe.build.backends):
-            text = f"{_name(gpu)} is here, but this build of llama.cpp cannot use it."
-            if gpu.integrated and gpu.vendor != "apple":
-                text += " It would read prompts faster, and hardly answer faster."
-            found.append(Check("GPU", "note", text, rebuild.next_step(gpu.vendor, probe.build)))
-        elif not has_gpu:
-            text = f"{_name(gpu)} is here and this build is made for it, but llama.cpp sees no GPU."
-            found.append(Check("GPU", "note", text, _DRIVER[gpu.vendor]))
-    return found
-
-
-_DRIVER = {
-    "nvidia": "Check the driver with nvidia-smi, and that CUDA_VISIBLE_DEVICES does not hide it.",
-    "amd": "Check that the driver is loaded and that you may use /dev/kfd and /dev/dri.",
-    "intel": "Check that the driver is loaded and that you may use /dev/dri.",
-    "apple": "Metal is missing: run a Python for arm64, outside a virtual machine.",
-}
+    return [Check("GPU", "note", text, step) for text, step in unused(hardware, probe)]
 
 
 def facts(hardware: Hardware, probe: Probe | None, found: Sequence[Check]) -> dict[str, object]:
@@ -151,7 +132,3 @@ def _memory(device: Device) -> str:
     if not device.total:
         return ""
     return f": {human_size(device.free)} of {human_size(device.total)} free"
-
-
-def _name(gpu: Gpu) -> str:
-    return f"{gpu.name} ({human_size(gpu.memory)})" if gpu.memory else gpu.name

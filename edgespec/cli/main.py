@@ -30,8 +30,10 @@ COMMANDS = {
     "verify": "compare stored files with what they were when they came",
     "rm": "remove a pair, a model or an unfinished pull",
     "prune": "remove what crashes and stopped downloads left",
+    "history": "find, read, export and tidy the conversations that were kept",
     "doctor": "check this machine: cores, GPUs, llama.cpp, store, hub, terminal",
     "profile": "show the settings in force, and which file set each",
+    "personas": "show who can answer: system texts with sampling to suit",
     "completion": "print completions for bash, zsh or fish",
 }
 

@@ -14,7 +14,10 @@ from typing import Self, TextIO
 
 from edgespec.cli import output
 from edgespec.cli.models import human_size
-from model_registry.progress import Progress
+from model_registry.progress import Progress, total
+from model_registry.sizes import clock
+
+__all__ = ["Painter", "PlainLines", "ProgressView", "clock", "describe", "total"]
 
 _REPAINT = 0.1
 _PLAIN_EVERY = 10.0
@@ -156,22 +159,6 @@ def describe(progress: Progress, width: int | None = None) -> str:
             parts.append(f"{clock(progress.seconds_left)} left")
     parts += [text for text in (_WORDS[progress.state], progress.note) if text]
     return "  ".join(parts)
-
-
-def total(files: list[Progress]) -> Progress:
-    """All files as one."""
-    done, size = sum(one.done for one in files), sum(one.total for one in files)
-    speed = sum(one.speed for one in files if one.state == "downloading")
-    ended = all(one.state == "done" for one in files)
-    left = (size - done) / speed if speed else None
-    return Progress("all", done, size, speed, left, "done" if ended else "downloading")
-
-
-def clock(seconds: float) -> str:
-    """A time as minutes and seconds, with hours where there are any."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _event(facts: dict[str, object]) -> None:

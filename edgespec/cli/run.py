@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import queue
-import signal
+import argparse
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 
+from edgespec.attachments import compose, gather
 from edgespec.cli import output
+from edgespec.cli.background import in_background, loaded
 from edgespec.cli.options import chat_parser, settings_from
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
@@ -27,7 +25,7 @@ def main(arguments: Sequence[str]) -> int:
     """Answer and return the exit code."""
     options = parser().parse_args(arguments)
     settings = settings_from(options)
-    prompt = _prompt(options.prompt)
+    prompt = _prompt(options.prompt, vars(options).get("file", ()))
     done, why = _answer(settings, prompt)
     if options.stats:
         output.note(describe(done.stats))
@@ -42,16 +40,28 @@ def parser() -> Parser:
     options.add_argument(
         "prompt", nargs="*", metavar="PROMPT", help="the prompt, or its first part"
     )
+    options.add_argument(
+        "--file",
+        action="append",
+        metavar="PATH|GLOB",
+        default=argparse.SUPPRESS,
+        help="put a file, the texts of a folder or what a pattern matches before the prompt; "
+        "may be repeated",
+    )
     options.add_argument("--stats", action="store_true", help="print the numbers on stderr")
     return options
 
 
-def _prompt(words: list[str]) -> str:
+def _prompt(words: list[str], files: Iterable[str]) -> str:
+    """The files, what was typed, what came through a pipe. Raises UsageError, AttachmentProblem."""
     piped = "" if sys.stdin is None or sys.stdin.isatty() else _read_stdin()
     prompt = "\n\n".join(part for part in (" ".join(words), piped.strip("\n")) if part.strip())
-    if not prompt:
+    found = gather(files)
+    for text in found.notes:
+        output.note(text)
+    if not prompt and not found.attachments:
         raise UsageError("There is no prompt.", 'Give one: edgespec run "Why is the sky blue?"')
-    return prompt
+    return compose(prompt, found.attachments)
 
 
 def _read_stdin() -> str:
@@ -59,76 +69,18 @@ def _read_stdin() -> str:
 
 
 def _answer(settings: Settings, prompt: str) -> tuple[ReplyDone, str | None]:
-    """Stream the answer to stdout; why it was drafted as it was comes with its numbers.
-
-    The models work in a thread of their own: Python handles Ctrl-C only between native calls, and
-    one of those can take seconds.
-    """
-    events: queue.SimpleQueue[ReplyEvent | BaseException | Session] = queue.SimpleQueue()
-    worker = threading.Thread(target=_work, args=(settings, prompt, events), daemon=True)
-    worker.start()
-    try:
-        session = _take_session(events)
-    except KeyboardInterrupt:
-        # Loading cannot be stopped half-way, and there is nothing to lose.
-        os._exit(ExitCode.INTERRUPTED)
-    try:
-        with _cancelled_by_interrupt(session):
+    """Stream the answer to stdout; why it was drafted as it was comes with its numbers."""
+    with closing(loaded(lambda: Session.open(settings))) as session:
+        # Asked for first: that takes back a cancel that came before it.
+        answer = session.reply(prompt)
+        with in_background(answer, session.cancel) as events:
             return _print(events, session), session.why
-    finally:
-        session.cancel()  # whatever went wrong: nobody waits for the rest
-        worker.join()
-        session.close()
 
 
-@contextmanager
-def _cancelled_by_interrupt(session: Session) -> Iterator[None]:
-    """The first Ctrl-C cancels the answer, whose end is then printed as any other's.
-
-    An exception would arise wherever the main thread is, also in the midst of printing. A second
-    Ctrl-C does raise, for the case that nobody reads what is printed.
-    """
-
-    def cancel(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
-        session.cancel()
-
-    before = signal.signal(signal.SIGINT, cancel)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _work(
-    settings: Settings, prompt: str, events: queue.SimpleQueue[ReplyEvent | BaseException | Session]
-) -> None:
-    try:
-        session = Session.open(settings)
-        answer = session.reply(prompt)  # first: it takes back a cancel that came before it
-        events.put(session)
-        for event in answer:
-            events.put(event)
-    except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
-        events.put(problem)
-
-
-def _take_session(events: queue.SimpleQueue[ReplyEvent | BaseException | Session]) -> Session:
-    match events.get():
-        case Session() as session:
-            return session
-        case BaseException() as problem:
-            raise problem
-        case event:
-            raise TypeError(f"{event} before the session was open")
-
-
-def _print(
-    events: queue.SimpleQueue[ReplyEvent | BaseException | Session], session: Session
-) -> ReplyDone:
+def _print(events: Iterator[ReplyEvent], session: Session) -> ReplyDone:
     for text in session.notices:
         output.note(text)
-    for event in _until_done(events):
+    for event in events:
         match event:
             case TextDelta(text=text):
                 output.answer(text)
@@ -141,17 +93,6 @@ def _print(
             case Prefilled() | StatsChanged():
                 pass
     raise TypeError("the answer had no end")
-
-
-def _until_done(
-    events: queue.SimpleQueue[ReplyEvent | BaseException | Session],
-) -> Iterator[ReplyEvent]:
-    while True:
-        event = events.get()
-        if isinstance(event, BaseException):
-            raise event
-        if not isinstance(event, Session):
-            yield event
 
 
 def _explain(reason: Reason) -> None:

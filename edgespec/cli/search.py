@@ -9,6 +9,7 @@ from edgespec.cli import output
 from edgespec.cli.models import human_size, print_json, table
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
+from edgespec.shelf.row import has
 from model_registry import catalog
 from model_registry.catalog import Catalog, CatalogModel, CatalogPair
 from model_registry.hub import Hub, HubProblem
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     models = {
         name: one
         for name, one in known.models.items()
-        if text and _has(text, name, one.repo, one.licence)
+        if text and has(text, name, one.repo, one.licence)
     }
     found, problem = _ask_hub(text, options.limit)
     if options.json:
@@ -72,13 +73,9 @@ def _ask_hub(text: str, limit: int) -> tuple[list[Found], HubProblem | None]:
         return [], problem
 
 
-def _has(text: str, *places: str) -> bool:
-    return all(any(word in one.casefold() for one in places) for word in text.casefold().split())
-
-
 def _matches(text: str, known: Catalog, name: str, pair: CatalogPair) -> bool:
     target, draft = known.models[pair.target], known.models[pair.draft]
-    return _has(text, name, target.repo, draft.repo, target.licence, pair.use)
+    return has(text, name, target.repo, draft.repo, target.licence, pair.use)
 
 
 def _pair(known: Catalog, name: str, pair: CatalogPair) -> dict[str, Any]:

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import queue
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
-from types import FrameType
+from functools import partial
 
-from edgespec.calibrate import Measured
 from edgespec.cli import output
+from edgespec.cli.background import in_background
 from edgespec.cli.layers import settings_here
 from edgespec.cli.models import print_json, table
 from edgespec.cli.options import add_model_options, load_from
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.costs import CostTable
-from edgespec.errors import Cancelled, EdgeSpecError, UsageError
+from edgespec.errors import UsageError
+from edgespec.measuring import Measured, Outcome, Stopped, TuneEvent
 from edgespec.pair import MAX_DRAFT, Pair
+from edgespec.reply import Notice
 from edgespec.settings import Load
-from edgespec.tune import tune
-from edgespec.tuning import costs_of, key_of, outdated, this_machine
+from edgespec.tune import known_ahead, tune_events
+from edgespec.tuning import costs_of, this_machine
 from profiles.tuned import Tuned, TunedStore, stale_reasons
 
 _PLAIN_EVERY = 10.0
@@ -38,21 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     store = TunedStore.default()
     if options.list:
         return _list(store, as_json=options.json)
-    load = _load(options)
-    try:
-        with closing(Pair.open(load)) as pair:
-            for text in pair.notices:
-                output.note(text)
-            tuned = _tuned(store, pair, load, options)
-    except OSError as problem:
-        raise EdgeSpecError(
-            f"The results in {store.folder} cannot be used: {problem.strerror or problem}.",
-            "Check the disk and the folder's permissions.",
-        ) from problem
+    outcome = _outcome(store, _load(options), options)
     for text in store.notices:
         output.note(text)
-    if tuned is None:
+    if outcome is None:
         return ExitCode.INTERRUPTED
+    tuned = outcome.found
     if options.json:
         print_json(tuned.model_dump(mode="json"))
     else:
@@ -84,82 +74,51 @@ def _load(options: argparse.Namespace) -> Load:
     return replace(load, model=named or load.model)
 
 
-def _tuned(store: TunedStore, pair: Pair, load: Load, options: argparse.Namespace) -> Tuned | None:
+def _outcome(store: TunedStore, load: Load, options: argparse.Namespace) -> Outcome | None:
     """What is known already and good enough, or else measured; None when that was interrupted."""
-    weights = pair.target.weights
-    if not weights.rolls_back:
-        raise UsageError(
-            f"{weights.name} cannot take back tokens, so nothing is drafted for it.",
-            "There is nothing to tune.",
-        )
-    key = key_of(pair, load)
-    before = store.load(key)
-    if before is None:
-        reasons = outdated(
-            store, key, weights.name, pair.draft.weights.name if pair.draft else None
-        )
-        if reasons:
-            output.note(f"What was measured before no longer holds: {', '.join(reasons)}.")
-    elif not options.force and not before.busy and (options.quick or not before.quick):
-        output.note(f"Measured on {before.measured_at}; --force measures again.")
-        return before
-    tuned = _watched(pair, tune(pair, load, key, store, quick=options.quick))
-    if tuned and tuned.busy and before and not before.busy:
+    # Loading takes longer than anything else that there is to do for what is known.
+    known = None if options.force else known_ahead(load, store, quick=options.quick)
+    if known:
+        outcome: Outcome | None = Outcome(found=known, holds=known, measured=False)
+    else:
+        with closing(Pair.open(load)) as pair:
+            for text in pair.notices:
+                output.note(text)
+            outcome = _watched(
+                pair,
+                tune_events(pair, load, quick=options.quick, force=options.force, store=store),
+            )
+    if outcome and not outcome.measured:
+        output.note(f"Measured on {outcome.found.measured_at}; --force measures again.")
+    elif outcome and outcome.holds is not outcome.found:
         output.note("The figures from before are kept: those of now are not to be believed.")
-    elif tuned:
-        store.save(tuned)
-    return tuned
+    return outcome
 
 
-def _watched(pair: Pair, steps: Generator[Measured, None, Tuned]) -> Tuned | None:
-    """Run in a thread of its own: Python handles Ctrl-C only between native calls."""
-    events: queue.SimpleQueue[Measured | Tuned | BaseException] = queue.SimpleQueue()
-    worker = threading.Thread(target=_work, args=(steps, events), daemon=True)
+def _watched(pair: Pair, steps: Iterator[TuneEvent]) -> Outcome | None:
     line = Line()
-    with _interrupts(pair):
-        worker.start()
-        event = events.get()
-        while isinstance(event, Measured):
-            line.show(event)
-            event = events.get()
-        worker.join()
-    line.clear()
-    match event:
-        case Tuned():
-            return event
-        case Cancelled():
-            output.note("(stopped) What was measured is kept; the next `edgespec tune` goes on.")
-            return None
-        case problem:
-            raise problem
+    with in_background(steps, partial(pair.interrupt, on=True)) as events:
+        try:
+            return _shown(events, line)
+        finally:
+            line.clear()
 
 
-def _work(
-    steps: Generator[Measured, None, Tuned],
-    events: queue.SimpleQueue[Measured | Tuned | BaseException],
-) -> None:
-    try:
-        while True:
-            events.put(next(steps))
-    except StopIteration as end:
-        events.put(end.value)
-    except BaseException as problem:  # noqa: BLE001 - raised again in the main thread
-        events.put(problem)
-
-
-@contextmanager
-def _interrupts(pair: Pair) -> Iterator[None]:
-    """Ctrl-C stops the models, wherever they are; a second one is Python's own."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, before)
-        pair.interrupt(on=True)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _shown(events: Iterator[TuneEvent], line: Line) -> Outcome | None:
+    for event in events:
+        match event:
+            case Measured():
+                line.show(event)
+            case Notice(text=text):
+                line.clear()
+                output.note(text)
+            case Stopped(goes_on=goes_on):
+                line.clear()
+                kept = " What was measured is kept; the next `edgespec tune` goes on."
+                output.note(f"(stopped){kept if goes_on else ''}")
+            case Outcome():
+                return event
+    return None
 
 
 class Line:

@@ -60,6 +60,17 @@ class AutoDrafter:
         self._clock = clock
         self.forget()
 
+    @property
+    def costs(self) -> Costs:
+        """The tables that it goes by, before what rounds have corrected."""
+        return self._costs
+
+    def go_by(self, costs: Costs) -> None:
+        """Other tables from now on, between two texts; what is believed of the drafters stays."""
+        self._costs = costs
+        self._timing = Timing(costs, self._longest + 1)
+        self._make_rule(self._beliefs[self._drawn])
+
     def use(self, model: DraftModelDrafter) -> None:
         """Draft with another instance of the same draft model from the next text on."""
         self._model = model

@@ -62,4 +62,9 @@ def test_what_bash_offers(tmp_path: Path) -> None:
     assert {"lookup", "none", "m1"} <= set(complete("edgespec run --draft ", tmp_path))
     assert complete("edgespec pull x --draft a", tmp_path) == ["auto"]
     assert complete("edgespec bench --acceptance ", tmp_path) == ["rejection", "equal"]
+    assert complete("edgespec chat --persona ", tmp_path) == ["p1", "m1"]
+    assert {"list", "show", "path", "p1"} <= set(complete("edgespec personas show ", tmp_path))
     assert complete("edgespec completion ", tmp_path)[:3] == ["bash", "fish", "zsh"]
+    assert {"list", "restore", "--folder", "--for-good"} <= set(
+        complete("edgespec history ", tmp_path)
+    )

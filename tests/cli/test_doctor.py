@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from edgespec.cli import checks, doctor, rebuild
+from edgespec.cli import checks, doctor
 from edgespec.cli.checks import Check
 from edgespec.cli.main import main
-from edgespec.llama import backends, probe
+from edgespec.llama import backends, probe, rebuild
 from edgespec.llama.backends import Build, Device
 from edgespec.llama.probe import Probe, RuntimeUnusableError
 from model_registry.hub import Hub

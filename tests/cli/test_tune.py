@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from edgespec.cli import tune
 from edgespec.pair import Pair
 from edgespec.settings import Load
 from edgespec.tuning import key_of
@@ -77,6 +78,26 @@ def test_what_is_known_is_shown(edgespec: Run, models: ModelFiles, store: TunedS
     assert "--force" in done.stderr
     forced = edgespec(*arguments(models), "--json", "--force", "--quick")
     assert Tuned.model_validate_json(forced.stdout) != known
+
+
+def test_what_is_known_is_said_without_loading(
+    models: ModelFiles,
+    store: TunedStore,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    known = kept(store, models)
+
+    def open_pair(load: Load) -> Pair:
+        raise AssertionError(f"loaded: {load}")
+
+    monkeypatch.setattr(Pair, "open", open_pair)
+    assert tune.main([*arguments(models)[1:], "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert Tuned.model_validate_json(out) == known
+    assert f"Measured on {known.measured_at}" in err
+    with pytest.raises(AssertionError, match="loaded"):
+        tune.main([*arguments(models)[1:], "--force"])
 
 
 @pytest.mark.parametrize("changes", [{"quick": True}, {"busy": "Others."}])

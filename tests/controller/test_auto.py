@@ -255,3 +255,20 @@ def test_what_was_learnt_serves_a_later_session() -> None:
         other = auto(CHEAP)
         other.restore(rubbish)
         assert other.learned() == fresh
+
+
+def test_other_costs_hold_at_once_and_what_was_learnt_stays() -> None:
+    drafter = auto(CHEAP)
+    drafter.begin([0, 1])
+    for _ in range(40):
+        drafter.propose(3, Policy(SAMPLING, lambda: 0.5, True))
+        drafter.accept([2])
+    learned = drafter.learned()
+    other = CostTable(0, {1: 7.0, 2: 14.0, 4: 28.0}, {1: 21.0, 8: 42.0})
+    drafter.go_by(Costs((other,)))
+    assert drafter.costs.tables == (other,)
+    assert drafter.plain_seconds == pytest.approx(7.0)
+    assert drafter.standing().step == pytest.approx(3.0)
+    assert drafter.learned() == learned
+    drafter.begin([0, 1])
+    assert drafter.propose(3, Policy(SAMPLING, lambda: 0.5, True)).tokens == ()
