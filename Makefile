@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 LLAMA := $(shell sed -n 's/^ *"llama-cpp-python==\([0-9.]*\)".*/\1/p' pyproject.toml)
 
-.PHONY: chat test lint format clean
+.PHONY: chat test format clean screenshots bench-app bench-start
 
 chat: .venv/app
 	@$(BIN)/edgespec chat $(ARGS)
@@ -17,9 +17,21 @@ test: .venv/dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest $(ARGS)
 
+# Keystrokes while an answer streams, and what drawing it costs the model; about two minutes.
+bench-app: .venv/dev
+	$(BIN)/python scripts/bench_app.py $(ARGS)
+
 format: .venv/dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The pictures in the README, drawn from scripted conversations: the same on every machine.
+screenshots: .venv/dev
+	$(BIN)/python -m scripts.screenshots $(ARGS)
+
+# make bench-start ARGS="--runs 11": time to the first frame, processor time at rest.
+bench-start: .venv/app
+	$(BIN)/python scripts/bench_start.py $(ARGS)
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache *.egg-info

@@ -12,8 +12,10 @@ from textual.message import Message
 
 from edgespec.errors import EdgeSpecError
 from edgespec.events import Prefilled
-from edgespec.reply import ReplyDone
+from edgespec.history.records import Entry, Summary
+from edgespec.reply import ReplyDone, TextDelta
 from edgespec.stats import Stats
+from tui.download import Download
 
 
 @dataclass
@@ -24,6 +26,13 @@ class SessionReady(Message, bubble=False):
 @dataclass
 class OpenFailed(Message, bubble=False):
     """The model could not be loaded; there will be no session."""
+
+    error: EdgeSpecError
+
+
+@dataclass
+class SwitchFailed(Message, bubble=False):
+    """The other model could not be loaded; the one before is open again."""
 
     error: EdgeSpecError
 
@@ -41,9 +50,9 @@ class PromptRead(Message, bubble=False):
 
 @dataclass
 class TextArrived(Message, bubble=False):
-    """More of the answer: the text of one verification round."""
+    """More of the answer: what one verification round brought."""
 
-    text: str
+    pieces: tuple[TextDelta, ...]
 
 
 @dataclass
@@ -53,6 +62,8 @@ class StatsArrived(Message, bubble=False):
     stats: Stats
     context_used: int
     """Tokens in the cache, read in the thread that fills it."""
+    why: str | None
+    """Why it is drafted as it is, read there too."""
 
     def can_replace(self, message: Message) -> bool:
         """Only the newest is worth drawing."""
@@ -79,3 +90,42 @@ class ReplyFailed(Message, bubble=False):
     """The answer ended with an error."""
 
     error: EdgeSpecError
+
+
+@dataclass
+class RecorderTold(Message, bubble=False):
+    """What the history has to say; empty when a problem is over."""
+
+    text: str
+    error: bool
+
+
+@dataclass
+class ConversationFound(Message, bubble=False):
+    """A stored conversation, or another branch of this one, is to be shown."""
+
+    summary: Summary
+    entries: tuple[Entry, ...]
+
+
+@dataclass
+class BranchesCounted(Message, bubble=False):
+    """Which of how many versions each message is, in the order in which they are shown."""
+
+    conversation: int
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass
+class Told(Message, bubble=False):
+    """What a thread has done, or why not."""
+
+    text: str
+    error: bool = False
+
+
+@dataclass
+class DownloadEnded(Message, bubble=False):
+    """A model has come, or has not."""
+
+    download: Download

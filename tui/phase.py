@@ -12,6 +12,7 @@ class Phase(Enum):
     READY = auto()
     ANSWERING = auto()
     FAILED = auto()
+    TUNING = auto()
     LEAVING = auto()
 
 
@@ -19,7 +20,8 @@ REFUSALS = {
     Phase.READY: "",
     Phase.LOADING: "One message is waiting for the model already",
     Phase.ANSWERING: "The answer is still coming: Esc stops it",
-    Phase.FAILED: "There is no model to answer: Ctrl+Q quits",
+    Phase.FAILED: "There is no model to answer: F2 chooses one, Ctrl+Q quits",
+    Phase.TUNING: "The machine is being measured",
     Phase.LEAVING: "Leaving",
 }
 """Why a message is not sent now; it stays in the prompt. While loading, from the second on."""

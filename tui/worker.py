@@ -8,8 +8,8 @@ runtime's memory is never freed beneath a running call.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from textual import work
 from textual.message import Message
@@ -26,12 +26,16 @@ from tui.messages import (
     ReplyFinished,
     SessionReady,
     StatsArrived,
+    SwitchFailed,
     TextArrived,
 )
 from tui.session_like import Opener, SessionLike, Start
 
 if TYPE_CHECKING:
     from edgespec.settings import Settings
+
+
+Event = TypeVar("Event")
 
 
 class SessionScreen(Screen[None]):
@@ -67,6 +71,23 @@ class SessionScreen(Screen[None]):
         self._stop.clear()
         self._at_work = True
         self._answer(start)
+
+    def switch_session(self, settings: Settings) -> None:
+        """Load other models and go on with the same conversation; only while no other work runs.
+
+        `SessionReady` follows, after `SwitchFailed` if it is the one before again, or `OpenFailed`.
+        """
+        self._at_work = True
+        self._switch(settings)
+
+    def lend(self, work: Callable[[SessionLike], Iterator[Event]]) -> Iterator[Event]:
+        """What `work` does with the session, for a thread of another screen to iterate to its end."""
+        self._at_work = True
+        try:
+            if self._session is not None:
+                yield from work(self._session)
+        finally:
+            self._end_work()
 
     def stop_reply(self) -> None:
         """Ask the running answer to end; what it has so far is kept."""
@@ -111,6 +132,30 @@ class SessionScreen(Screen[None]):
             self._end_work()
 
     @work(thread=True, exclusive=True, exit_on_error=False, group="generate")
+    def _switch(self, settings: Settings) -> None:
+        """Two targets at once may not fit, so the one before goes first."""
+        before = self._session
+        messages = before.messages if before else ()
+        own = self.settings.system
+        try:
+            self._close_now()
+            try:
+                session = self._opener(settings)
+                self.settings = settings
+            except EdgeSpecError as error:
+                self._tell(SwitchFailed(error))
+                session = self._opener(self.settings)
+            kept = messages[1:] if own and messages and messages[0].content == own else messages
+            session.restore(kept)
+            with self._lock:
+                self._session = session
+            self._tell(SessionReady())
+        except EdgeSpecError as error:
+            self._tell(OpenFailed(error))
+        finally:
+            self._end_work()
+
+    @work(thread=True, exclusive=True, exit_on_error=False, group="generate")
     def _answer(self, start: Start) -> None:
         session = self._session
         try:
@@ -126,12 +171,12 @@ class SessionScreen(Screen[None]):
         self._end_work()
 
     def _relay(self, session: SessionLike, events: Iterator[ReplyEvent]) -> None:
-        """Post what happens, the text of a round in one piece."""
-        pending: list[str] = []
+        """Post what happens, the text of a round in one message."""
+        pending: list[TextDelta] = []
 
         def flush() -> None:
             if pending:
-                self._tell(TextArrived("".join(pending)))
+                self._tell(TextArrived(tuple(pending)))
                 pending.clear()
 
         try:
@@ -142,11 +187,11 @@ class SessionScreen(Screen[None]):
                 match event:
                     case Prefilled():
                         self._tell(PromptRead(event))
-                    case TextDelta(text=text):
-                        pending.append(text)
+                    case TextDelta():
+                        pending.append(event)
                     case StatsChanged(stats=stats):
                         flush()
-                        self._tell(StatsArrived(stats, session.context_used))
+                        self._tell(StatsArrived(stats, session.context_used, session.why))
                     case Notice(text=text):
                         flush()
                         self._tell(NoticeArrived(text))

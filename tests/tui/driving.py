@@ -9,11 +9,13 @@ from collections.abc import Callable
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+from edgespec.history.store import History
 from edgespec.settings import Load, Settings
 from tests.tui.fake_session import FakeSession
 from tui.app import EdgeSpecApp
 from tui.phase import Phase
 from tui.screens.chat import ChatScreen
+from tui.services import Services
 from tui.session_like import SessionLike
 from tui.widgets.prompt import Prompt
 from tui.widgets.status_line import StatusLine
@@ -23,11 +25,20 @@ from tui.widgets.turn import AnswerTurn, NoticeLine, UserTurn
 GENEROUS_SECONDS = 30
 
 
-def make_app(session: FakeSession, *, model: str | None = "models/fake.gguf") -> EdgeSpecApp:
-    def opener(_: Settings) -> SessionLike:
+def make_app(
+    session: FakeSession,
+    *,
+    model: str | None = "models/fake.gguf",
+    open_history: Callable[[], History] | None = None,
+) -> EdgeSpecApp:
+    def opener(settings: Settings) -> SessionLike:
+        session.settings = settings
         return session
 
-    return EdgeSpecApp(Settings(load=Load(model=model)), opener)
+    return EdgeSpecApp(
+        Settings(load=Load(model=model)),
+        Services(open_session=opener, open_history=open_history),
+    )
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:

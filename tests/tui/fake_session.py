@@ -5,10 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 
+from edgespec.conversation import Message
+from edgespec.errors import UsageError
 from edgespec.events import FirstToken, Prefilled, Reason, Round
+from edgespec.measuring import TuneEvent
 from edgespec.reply import ReplyDone, ReplyEvent, StatsChanged, TextDelta
 from edgespec.session import Memory
+from edgespec.settings import Settings
 from edgespec.stats import Stats
+from profiles.tuned import Tuned
 
 SAFETY_SECONDS = 60
 
@@ -79,17 +84,46 @@ class FakeSession:
         self.deaf = False
         """Whether a cancel does not reach the place where the script waits."""
         self.process = 612_000_000
+        self.settings = Settings()
+        self.messages: tuple[Message, ...] = ()
+        self.why: str | None = None
+        self.tunes: list[list[TuneEvent]] = []
         self._iterated = False
         self._cancelled = threading.Event()
         self._gate: Gate | None = None
 
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        self.messages = tuple(messages)
+
+    def configure(self, settings: Settings) -> None:
+        if settings.load != self.settings.load:
+            raise UsageError("Another model has to be loaded for this.", "Open it instead.")
+        self.settings = settings
+
     def reply(self, text: str) -> Iterator[ReplyEvent]:
         self.asked.append(text)
-        return self._run(self.scripts.pop(0))
+        return self._talk((*self.messages, Message("user", text)))
+
+    def edit(self, index: int, text: str) -> Iterator[ReplyEvent]:
+        self.asked.append(f"(instead of {index}) {text}")
+        return self._talk((*self.messages[:index], Message("user", text)))
 
     def regenerate(self) -> Iterator[ReplyEvent]:
         self.asked.append("(again)")
-        return self._run(self.scripts.pop(0))
+        return self._talk(self.messages[:-1])
+
+    def continue_answer(self) -> Iterator[ReplyEvent]:
+        self.asked.append("(go on)")
+        return self._talk(self.messages[:-1], self.messages[-1].content)
+
+    def tune(self, *, quick: bool, force: bool) -> Iterator[TuneEvent]:
+        yield from self.tunes.pop(0)
+
+    def tuned(self) -> Tuned | None:
+        return None
 
     def cancel(self) -> None:
         self.cancels += 1
@@ -104,6 +138,27 @@ class FakeSession:
         self.closes += 1
         self.closed_while_iterated |= self._iterated
         self.closed_in = threading.current_thread()
+
+    def _talk(self, messages: tuple[Message, ...], begun: str = "") -> Iterator[ReplyEvent]:
+        """As `Session` does: nothing changes where an answer fails, or another does not come."""
+        before, self.messages = self.messages, messages
+        kept = False
+        try:
+            if begun:
+                yield TextDelta(begun)
+            for event in self._run(self.scripts.pop(0)):
+                if isinstance(event, ReplyDone):
+                    text = begun + event.text
+                    kept = bool(text) or len(messages) > len(before)
+                    complete = event.reason in {Reason.END, Reason.STOP}
+                    if text:
+                        self.messages = (*messages, Message("assistant", text, (), complete))
+                    yield ReplyDone(text, event.reason, event.stats)
+                else:
+                    yield event
+        finally:
+            if not kept:
+                self.messages = before
 
     def _run(self, steps: list[Step]) -> Iterator[ReplyEvent]:
         self._cancelled.clear()

@@ -322,7 +322,7 @@ async def test_the_footer_offers_what_can_be_done() -> None:
         assert "Stop" in drawn(pilot)
         gate.open()
         await settled(pilot)
-        await until(pilot, lambda: "Answer again" in drawn(pilot))
+        await until(pilot, lambda: "Again" in drawn(pilot))
         assert "Stop" not in drawn(pilot)
         assert "Quit" in drawn(pilot)
         assert notices(pilot) == ["Fake-1B-Q4_K_M is ready."]

@@ -1,18 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from textual import events
-from textual.pilot import Pilot
+from textual._xterm_parser import XTermParser
 
 from tests.tui.driving import drawn, make_app, prompt, questions, ready, send, settled, until
 from tests.tui.fake_session import FakeSession, Gate, answer
+from tests.tui.prompt_host import Host, at_once, paste
+from tests.tui.prompt_host import send as send_to
+from tui.folding import Written
 
 PASTE = "\n".join(f"line {number} [/with] some more words in it" for number in range(1300))
-
-
-async def paste(pilot: Pilot[None], text: str) -> None:
-    pilot.app.post_message(events.Paste(text))
-    await pilot.pause()
 
 
 @pytest.mark.parametrize("key", ["ctrl+j", "shift+enter", "alt+enter"])
@@ -76,14 +76,14 @@ async def test_a_large_paste_goes_in_whole_and_is_not_sent(line_end: str) -> Non
         await pilot.press("b")
         assert prompt(pilot).text == f"a{PASTE}b"
         assert session.asked == []
-        assert prompt(pilot).content_size.height == 8
+        assert prompt(pilot).content_size.height == 1
         await pilot.press("enter")
         await settled(pilot)
         assert questions(pilot) == [f"a{PASTE}b"]
     assert session.asked == [f"a{PASTE}b"]
 
 
-async def test_up_at_the_start_and_down_at_the_end_walk_the_history() -> None:
+async def test_up_and_down_walk_the_history() -> None:
     async with make_app(FakeSession(answer("x"), answer("y"))).run_test() as pilot:
         await ready(pilot)
         await pilot.press("up")
@@ -91,9 +91,7 @@ async def test_up_at_the_start_and_down_at_the_end_walk_the_history() -> None:
         for text in ("first", "second\nlines"):
             await send(pilot, text)
             await settled(pilot)
-        await pilot.press("d", "r", "a", "f", "t", "up")
-        assert prompt(pilot).text == "draft", "the cursor was not at the start"
-        await pilot.press("up")
+        await pilot.press("d", "r", "a", "f", "t", "left", "up")
         assert prompt(pilot).text == "second\nlines"
         await pilot.press("up")
         assert prompt(pilot).text == "first"
@@ -123,7 +121,7 @@ async def test_a_changed_entry_is_not_lost_by_walking_on() -> None:
         await ready(pilot)
         await send(pilot, "one")
         await settled(pilot)
-        await pilot.press("up", "a", "home", "up")
+        await pilot.press("up", "home", "a", "up")
         assert prompt(pilot).text == "one"
         await pilot.press("down")
         assert prompt(pilot).text == "aone"
@@ -148,3 +146,182 @@ async def test_the_prompt_keeps_the_keyboard() -> None:
         await pilot.press("tab", "h", "i")
         await until(pilot, lambda: "hi" in drawn(pilot))
         assert prompt(pilot).text.strip() == "hi"
+
+
+async def test_up_in_the_midst_of_several_lines_only_moves() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await send_to(pilot, host, "sent")
+        await pilot.press("a", "ctrl+j", "b", "up", "c")
+        assert host.prompt.text == "ac\nb"
+        await pilot.press("up", "up")
+        assert host.prompt.text == "sent"
+        await pilot.press("down")
+        assert host.prompt.text == "ac\nb"
+
+
+async def test_up_in_a_line_that_is_broken_only_moves() -> None:
+    host = Host()
+    async with host.run_test(size=(40, 24)) as pilot:
+        await send_to(pilot, host, "sent")
+        text = "many words that do not fit in this narrow terminal"
+        host.prompt.load_text(text)
+        host.prompt.move_cursor((0, len(text)))
+        await pilot.press("up")
+        assert host.prompt.text == text
+        await pilot.press("up", "up")
+        assert host.prompt.text == "sent"
+
+
+async def test_ctrl_up_and_ctrl_down_walk_from_anywhere() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        for text in ("first\nmessage", "second"):
+            await send_to(pilot, host, text)
+        host.prompt.load_text("a\ndraft\nhere")
+        host.prompt.move_cursor((1, 2))
+        await pilot.press("ctrl+up")
+        assert host.prompt.text == "second"
+        await pilot.press("ctrl+up")
+        assert host.prompt.text == "first\nmessage"
+        await pilot.press("right", "ctrl+up")
+        assert host.prompt.text == "first\nmessage"
+        await pilot.press("ctrl+down", "ctrl+down")
+        assert host.prompt.text == "a\ndraft\nhere"
+        await pilot.press("ctrl+down")
+        assert host.prompt.text == "a\ndraft\nhere"
+
+
+async def test_a_backslash_at_the_end_of_a_line_makes_enter_a_line_break() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.press(*"one\\", "enter", *"two\\\\\\", "enter", *"three\\\\")
+        assert host.prompt.text == "one\ntwo\\\\\nthree\\\\"
+        host.prompt.move_cursor((0, 3))
+        await pilot.press("\\", "enter")
+        assert host.prompt.text == "one\n\ntwo\\\\\nthree\\\\"
+        await pilot.press("ctrl+z")
+        assert host.prompt.text == "one\\\ntwo\\\\\nthree\\\\"
+        await pilot.press("left", "enter")
+    assert host.sent[0][0] == "one\\\ntwo\\\\\nthree\\\\"
+
+
+async def test_two_backslashes_are_text() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.press(*"C:\\dir\\\\", "enter")
+    assert host.sent == [("C:\\dir\\\\", "C:\\dir\\\\")]
+
+
+async def test_ctrl_m_is_enter_and_ctrl_j_is_not() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.press("a", "ctrl+j", "b", "ctrl+m")
+        assert host.prompt.text == ""
+    assert host.sent == [("a\nb", "a\nb")]
+
+
+async def test_keys_of_the_history_keep_their_turn() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await send_to(pilot, host, "first")
+        await at_once(pilot, "a", "b", "up", "enter", "c", "d", "left", "e")
+        assert host.prompt.text == "ced"
+    assert [text for text, _ in host.sent] == ["first", "first"]
+
+
+async def test_dragged_files_are_told_and_not_written() -> None:
+    seen: list[str] = []
+
+    def dropped(text: str) -> list[Path]:
+        seen.append(text)
+        return [Path(line) for line in text.split() if line.startswith("/tmp/")]
+
+    host = Host(dropped=dropped)
+    async with host.run_test() as pilot:
+        pilot.app.post_message(events.Paste("/tmp/a.txt\r /tmp/b.py "))
+        await at_once(pilot, "x", "y")
+        pilot.app.post_message(events.Paste("no file"))
+        await at_once(pilot, "z")
+        await until(pilot, lambda: host.prompt.text == "xyno filez")
+        await paste(pilot, "/tmp/ " * 5000)
+        assert host.prompt.shown == "xyno filez[pasted 30,000 characters #1]"
+    assert host.files == [Path("/tmp/a.txt"), Path("/tmp/b.py")]
+    assert seen == ["/tmp/a.txt\n /tmp/b.py ", "no file"]
+
+
+async def test_a_message_that_is_put_back_is_sent_again_as_it_was() -> None:
+    host = Host()
+    texts = ["/help me", "//help", "/usr/bin is", "// code", "plain", "/"]
+    async with host.run_test() as pilot:
+        for text in texts:
+            assert host.prompt.put_back(text)
+            assert not host.prompt.put_back("another")
+            await pilot.press("enter")
+    assert host.sent == [(text, text) for text in texts]
+
+
+async def test_filling_the_prompt_can_be_undone() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.press("a", "ctrl+j", "b")
+        host.prompt.fill(Written("other"))
+        assert host.prompt.text == "other"
+        await pilot.press("ctrl+z")
+        assert host.prompt.text == "a\nb"
+
+
+async def test_a_message_can_be_written_again() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await paste(pilot, "line\n" * 12)
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(host.sent))
+        await pilot.press(*"being written")
+        host.prompt.write_again("line\n" * 12)
+        assert host.prompt.shown == "[pasted 12 lines #1]"
+        host.prompt.write_again("/help me")
+        await pilot.press("!", "enter")
+        assert host.sent[1] == ("/help me!", "/help me!")
+
+
+async def test_what_was_being_written_comes_back_with_undo() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        await pilot.press(*"being written")
+        host.prompt.write_again("old")
+        await pilot.press("ctrl+z")
+        assert host.prompt.text == "being written"
+
+
+async def test_a_line_break_as_terminals_send_it() -> None:
+    host = Host()
+    keys = [
+        "\n",
+        "\x1b\r",
+        "\x1b[13;2u",
+        "\x1b[13;3u",
+        "\x1b[106;5u",
+        "\x1b[27;2;13~",
+        "\x1b[27;3;13~",
+    ]
+    async with host.run_test() as pilot:
+        for key in keys:
+            parser = XTermParser()
+            for event in [*parser.feed(f"a{key}b"), *parser.feed("")]:
+                pilot.app.post_message(event)
+            await pilot.pause()
+            assert (key, host.prompt.text) == (key, "a\nb")
+            host.prompt.load_text("")
+    assert host.sent == []
+
+
+async def test_enter_as_terminals_send_it() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        for count, key in enumerate(["\r", "\x1b[13u", "\x1b[109;5u"], 1):
+            parser = XTermParser()
+            for event in [*parser.feed(f"a{key}"), *parser.feed("")]:
+                pilot.app.post_message(event)
+            await until(pilot, lambda: len(host.sent) == count)  # noqa: B023 - awaited at once
+    assert host.sent == [("a", "a")] * 3

@@ -29,7 +29,8 @@ from tests.tui.driving import (
 from tests.tui.fake_session import FakeSession, Gate, answer
 from tui.app import EdgeSpecApp
 from tui.phase import Phase
-from tui.screens.chat import model_title
+from tui.screens.picture import model_title
+from tui.services import Services
 from tui.session_like import SessionLike
 
 SETTINGS = Settings(load=Load(model="models/Some-Model-Q4.gguf"))
@@ -55,14 +56,16 @@ class SlowOpener:
 @pytest.fixture(autouse=True)
 def _no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """The app must leave because the work has ended, not because it lost patience."""
-    monkeypatch.setattr("tui.screens.chat.LEAVE_SECONDS", 3600.0)
+    monkeypatch.setattr("tui.screens.conversation.LEAVE_SECONDS", 3600.0)
 
 
 async def test_the_first_message_can_be_written_while_the_model_loads() -> None:
     session = FakeSession(answer("hello"))
     session.notices = ("The embedded default answers.",)
     opener = SlowOpener(session)
-    async with EdgeSpecApp(SETTINGS, opener).run_test() as pilot:
+    async with EdgeSpecApp(
+        SETTINGS, Services(open_session=opener, open_history=None)
+    ).run_test() as pilot:
         await until(pilot, opener.gate.reached.is_set)
         assert "loading Some-Model-Q4…" in headline(pilot)
         assert "loading Some-Model-Q4…" in drawn(pilot)
@@ -97,7 +100,7 @@ async def test_the_first_message_can_be_written_while_the_model_loads() -> None:
 )
 async def test_a_model_that_cannot_be_loaded_can_be_read_about(error: Exception, line: str) -> None:
     opener = SlowOpener(FakeSession(), error)
-    app = EdgeSpecApp(SETTINGS, opener)
+    app = EdgeSpecApp(SETTINGS, Services(open_session=opener, open_history=None))
     async with app.run_test() as pilot:
         await until(pilot, opener.gate.reached.is_set)
         await send(pilot, "hi")
@@ -119,7 +122,7 @@ async def test_a_model_that_cannot_be_loaded_can_be_read_about(error: Exception,
 async def test_quitting_while_loading_does_not_wait_and_leaves_nothing_open() -> None:
     session = FakeSession()
     opener = SlowOpener(session)
-    app = EdgeSpecApp(SETTINGS, opener)
+    app = EdgeSpecApp(SETTINGS, Services(open_session=opener, open_history=None))
     async with app.run_test() as pilot:
         await until(pilot, opener.gate.reached.is_set)
         await pilot.press("ctrl+q")
@@ -154,7 +157,7 @@ async def test_quitting_while_streaming_closes_only_after_the_answer() -> None:
 async def test_a_stuck_answer_does_not_hold_the_app(
     monkeypatch: pytest.MonkeyPatch, patience: float, presses: int
 ) -> None:
-    monkeypatch.setattr("tui.screens.chat.LEAVE_SECONDS", patience)
+    monkeypatch.setattr("tui.screens.conversation.LEAVE_SECONDS", patience)
     gate = Gate()
     session = FakeSession([gate])
     session.deaf = True

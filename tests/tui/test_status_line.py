@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from rich.cells import cell_len
 
@@ -30,7 +33,73 @@ def test_every_number_is_there_and_shortens_with_the_width() -> None:
     assert status_text(FULL, 77) == (
         "42.5 tok/s │ draft 8 │ 65 % of 130 tested │ mem 612M/105M │ ctx 512/2048"
     )
-    assert status_text(FULL, 50) == ("42.5 t/s │ draft 8 │ 65 % of 130 │ 612M/105M │ ctx 512/2048")
+    assert status_text(FULL, 59) == ("42.5 t/s │ draft 8 │ 65 % of 130 │ 612M/105M │ ctx 512/2048")
+
+
+FASTER = replace(
+    FULL,
+    offline=True,
+    stats=replace(STATS, plain_seconds=1 / 23.6, rounds_by=(("draft", 1),)),
+)
+AT_WIDTHS = {
+    119: "42.5 tok/s │ 1.8x plain │ draft 8 │ 65 % of 130 tested"
+    " │ memory 612 MB, model files 105 MB │ context 512/2048 │ offline",
+    101: "42.5 tok/s │ 1.8x plain │ draft 8 │ 65 % of 130 tested │ mem 612M files 105M"
+    " │ ctx 512/2048 │ offline",
+    95: "42.5 tok/s │ 1.8x plain │ draft 8 │ 65 % of 130 tested │ mem 612M/105M │ ctx 512/2048"
+    " │ offline",
+    88: "42.5 tok/s │ 1.8x plain │ draft 8 │ 65 % of 130 │ mem 612M/105M │ ctx 512/2048 │ offline",
+    76: "42.5 t/s │ 1.8x │ draft 8 │ 65 % of 130 │ 612M/105M │ ctx 512/2048 │ offline",
+    64: "42.5 t/s │ 1.8x │ draft 8 │ 65 % of 130 │ ctx 512/2048 │ offline",
+    50: "42.5 t/s │ 1.8x │ draft 8 │ ctx 512/2048 │ offline",
+    40: "42.5 t/s │ 1.8x │ ctx 512/2048 │ offline",
+    30: "42.5 t/s │ 1.8x │ ctx 512/2048",
+    15: "42.5 t/s │ 1.8x",
+    8: "42.5 t/s",
+    4: "42.5",
+    0: "",
+}
+"""The least width of each form."""
+
+
+@pytest.mark.parametrize("width", range(125))
+def test_what_has_no_room_leaves_as_a_whole(width: int) -> None:
+    assert status_text(FASTER, width) == AT_WIDTHS[max(w for w in AT_WIDTHS if w <= width)]
+
+
+def test_an_activity_that_has_no_room_is_not_cut_in_its_number() -> None:
+    reading = replace(FULL, activity="reading 512/15000")
+    assert status_text(reading, 17) == "reading 512/15000"
+    assert status_text(reading, 16) == "reading"
+    assert status_text(reading, 6) == ""
+
+
+def test_slower_than_plain_is_said() -> None:
+    slower = replace(FASTER, stats=replace(FASTER.stats, plain_seconds=1 / 45.7))
+    assert " │ slower than plain: 0.93x │ " in status_text(slower, 140)
+    assert " │ 0.93x plain │ " in status_text(slower, 100)
+    assert " │ 0.93x │ " in status_text(slower, 70)
+    hardly = replace(FASTER, stats=replace(FASTER.stats, plain_seconds=1 / 42.6))
+    assert " │ 1.0x plain │ " in status_text(hardly, 140)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"activity": "reading"},
+        {"stats": STATS},
+        {"stats": replace(STATS, plain_seconds=0.05, rounds_by=(("plain", 1),))},
+    ],
+)
+def test_no_speed_up_where_there_is_none(change: dict[str, Any]) -> None:
+    status = replace(FASTER, **change)
+    for width in (140, 100, 70):
+        assert "x" not in status_text(status, width).replace("ctx", "").replace("context", "")
+
+
+def test_the_offline_mark_is_there_when_told() -> None:
+    assert "offline" not in status_text(FULL, 140)
+    assert status_text(Status(offline=True), 140).endswith(" │ offline")
 
 
 def test_large_numbers_fit_eighty_columns() -> None:
@@ -88,7 +157,7 @@ async def test_the_numbers_of_an_answer_at_80_by_24() -> None:
         await until(pilot, lambda: "42.5" in drawn(pilot))
         lines = drawn(pilot).splitlines()
         assert lines[-2].strip() == (
-            "42.5 tok/s │ draft 8 │ 65 % of 130 tested │ mem 612M files 105M │ ctx 512/2048"
+            "42.5 tok/s │ draft 8 │ 65 % of 130 │ mem 612M/105M │ ctx 512/2048 │ offline"
         )
         assert all(cell_len(line) <= 80 for line in lines)
         assert len(lines) == 24
@@ -103,7 +172,7 @@ async def test_memory_and_context_are_kept_up_to_date() -> None:
         session.context_used = 600
         await send(pilot, "x")
         await settled(pilot)
-        assert "context 600/2048" in status(pilot)
+        assert "ctx 600/2048" in status(pilot)
 
 
 async def test_the_numbers_start_anew_with_each_answer() -> None:

@@ -1,297 +1,217 @@
-"""The conversation: the transcript, the prompt below it and the numbers below that."""
+"""The chat: what commands and keys do to the conversation, which is in the screens below this one."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import PurePath
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Footer, Static
-from textual.worker import Worker, WorkerState
 
-from edgespec.stats import Stats
-from tui.messages import (
-    NoticeArrived,
-    OpenFailed,
-    PromptRead,
-    ReplyFailed,
-    ReplyFinished,
-    SessionReady,
-    StatsArrived,
-    TextArrived,
-)
+from edgespec.errors import EdgeSpecError
+from tui import clipboard
+from tui.commands import COMMANDS
 from tui.phase import REFUSALS, Phase
-from tui.session_like import Opener, Start
+from tui.screens.attaching import AttachingScreen
 from tui.widgets.prompt import Prompt
-from tui.widgets.status_line import Status, StatusLine
-from tui.widgets.transcript import Transcript
-from tui.widgets.turn import NoticeLine, UserTurn
-from tui.worker import SessionScreen
+from tui.widgets.readable import ReadableTranscript
+from tui.widgets.turn import AnswerTurn, UserTurn
 
 if TYPE_CHECKING:
     from edgespec.settings import Settings
+    from tui.services import Services
 
-MEMORY_SECONDS = 1.0
-LEAVE_SECONDS = 5.0
-"""How long a running answer may take to end before the app leaves without it."""
-
-log = logging.getLogger(__name__)
-
-
-def model_title(model: str | None) -> str:
-    """A short name for what will be loaded: a file's name, or the part after `package:`."""
-    if model is None:
-        return "the built-in model"
-    if model.endswith(".gguf"):
-        return PurePath(model).stem
-    return model.rpartition(":")[2] or model
+GUARD_SECONDS = 3.0
+"""How long the first Esc waits for the second."""
+GUARDED_TOKENS = 200
+"""An answer of more tokens is stopped by two presses of Esc: one may be an accident."""
+NEEDS_REST = frozenset({"new", "again", "continue", "edit", "branch", "system", "persona", "tune"})
+"""Commands that cannot be followed while an answer comes."""
+SHOWN = {"again": "Again", "help": "Help", "models": "Models", "history": "History"}
+"""Keys that the footer names."""
 
 
-class ChatScreen(SessionScreen):
-    """Owns what is on the screen; only its message handlers change it."""
+def _bindings() -> list[Binding]:
+    return [
+        Binding(
+            command.key,
+            f"run_command('{command.name}', '')",
+            SHOWN.get(command.name, command.about),
+            show=command.name in SHOWN,
+        )
+        for command in COMMANDS
+        if command.key and command.name != "quit"  # the app's own
+    ]
+
+
+class ChatScreen(AttachingScreen):
+    """The screen that people leave open all day."""
 
     CSS_PATH = "chat.tcss"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop"),
-        Binding("ctrl+r", "regenerate", "Answer again"),
+        *_bindings(),
+        Binding("tab", "look_back", "Select a message", show=False),
     ]
 
-    def __init__(self, settings: Settings, opener: Opener) -> None:
-        super().__init__(settings, opener)
-        self.phase = Phase.LOADING
-        self._waiting: UserTurn | None = None
-        """A message that was sent before the model was ready."""
-        self._asked: UserTurn | None = None
-        """The message that the running answer is for; None when it is given again."""
-        self._headline = Static(id="headline", markup=False)
-        self._transcript = Transcript()
-        self._prompt = Prompt()
-        self._status_line = StatusLine()
-        self._loading_line: NoticeLine | None = None
+    def __init__(self, settings: Settings, services: Services) -> None:
+        super().__init__(settings, services)
+        self._guarded_until = 0.0
 
-    def compose(self) -> ComposeResult:
-        """Headline, transcript, prompt, numbers, keys."""
-        yield self._headline
-        yield self._transcript
-        yield self._prompt
-        yield self._status_line
-        yield Footer()
+    @on(Prompt.CommandGiven)
+    async def _command_given(self, event: Prompt.CommandGiven) -> None:
+        self.action_run_command(event.name, event.argument)
 
-    async def on_mount(self) -> None:
-        """Draw first, then load."""
-        name = model_title(self.settings.load.model)
-        self._headline.update(f"EdgeSpec  loading {name}…")
-        self._loading_line = await self._transcript.add_notice(
-            f"loading {name}… You can write your first message already."
-        )
-        self.status = replace(self.status, activity="loading")
-        self._prompt.focus()
-        self.set_interval(MEMORY_SECONDS, self._poll_memory)
-        self.call_after_refresh(self.open_session)
+    def action_run_command(self, name: str, argument: str) -> None:
+        """Do what a command of `tui.commands` says. A screen that it opens may be waited for."""
+        self.run_worker(self.run_command(name, argument), group="command", exit_on_error=False)
 
-    @property
-    def status(self) -> Status:
-        """What the status line shows."""
-        return self._status_line.status
-
-    @status.setter
-    def status(self, status: Status) -> None:
-        self._status_line.status = status
-
-    # What the user does
-
-    @on(Prompt.Submitted)
-    async def _submit(self, event: Prompt.Submitted) -> None:
-        if self.phase is Phase.READY:
-            await self._ask(await self._transcript.add_question(event.text))
+    async def run_command(self, name: str, argument: str) -> None:
+        """The same, to be waited for; it needs a worker where it opens a screen."""
+        if name in NEEDS_REST and self.phase is not Phase.READY:
+            self.prompt.hint = REFUSALS[self.phase] or "One moment"
             return
-        self._prompt.refusal = REFUSALS[self.phase]
-        if self.phase is Phase.LOADING and self._waiting is None:
-            self._waiting = await self._transcript.add_question(event.text)
-            self._waiting.mark("sent when the model is ready")
-        else:
-            # The phase changed while the message was on its way here.
-            self._prompt.hint = self._prompt.refusal
-            self._prompt.put_back(event.text)
+        action = cast("Callable[[str], Awaitable[None]]", getattr(self, f"action_{name}"))
+        await action(argument)
+
+    # Answers
 
     def action_stop(self) -> None:
-        """Stop the running answer and keep what there is of it."""
+        """Stop the answer and keep what there is of it; a long one only when asked twice."""
         if self.phase is Phase.ANSWERING:
-            self.status = replace(self.status, activity="stopping")
-            self.stop_reply()
+            self._stop_answer()
+        elif self.editing is not None:
+            self.stop_editing()
+            self.prompt.load_text("")
+        self.transcript.select_none()
 
-    async def action_regenerate(self) -> None:
-        """Put another answer in the place of the last one."""
-        if self.phase is Phase.READY and self._transcript.has_answer:
-            self._asked = None
-            await self._start_answer(lambda session: session.regenerate())
+    def _stop_answer(self) -> None:
+        now = time.monotonic()
+        if self.status.stats.tokens > GUARDED_TOKENS and now > self._guarded_until:
+            self._guarded_until = now + GUARD_SECONDS
+            self.prompt.hint = "Esc once more stops this answer"
+            return
+        self.status = replace(self.status, activity="stopping")
+        self.stop_reply()
+
+    async def action_again(self, argument: str = "") -> None:
+        """Answer again."""
+        if self.transcript.has_answer:
+            await self.answer_again()
+
+    async def action_continue(self, argument: str = "") -> None:
+        """Go on with an answer that was cut."""
+        messages = self.session.messages if self.session else ()
+        if messages and messages[-1].role == "assistant" and not messages[-1].complete:
+            await self.go_on()
+        else:
+            self.prompt.hint = "The last answer is not cut; ask for more instead"
+
+    async def action_edit(self, argument: str = "") -> None:
+        """Change the selected message, or the last one; sending it makes a branch."""
+        selected = self.transcript.selected
+        turn = selected if isinstance(selected, UserTurn) else self._last_question()
+        if turn is None or turn not in self.said:
+            self.prompt.hint = "There is no message of yours to change"
+            return
+        self.prompt.load_text(self.question_of(turn))
+        self.editing = turn
+        self.prompt.border_title = "changes your message; Esc leaves it as it is"
+        self.prompt.focus()
+
+    # Reading
+
+    def action_look_back(self) -> None:
+        """Go to the messages with the keyboard."""
+        if self.transcript.turns:
+            self.transcript.focus()
+
+    def action_write(self) -> None:
+        """Go back to the prompt."""
+        self.prompt.focus()
 
     def action_read(self, where: str) -> None:
         """Move through the transcript while the prompt keeps the keyboard."""
         moves: dict[str, Callable[[], None]] = {
-            "page_up": self._transcript.scroll_page_up,
-            "page_down": self._transcript.scroll_page_down,
-            "start": self._transcript.scroll_home,
-            "end": self._transcript.follow,
+            "page_up": self.transcript.scroll_page_up,
+            "page_down": self.transcript.scroll_page_down,
+            "start": self.transcript.scroll_home,
+            "end": self.transcript.follow,
         }
         moves[where]()
+
+    async def action_copy(self, argument: str = "") -> None:
+        """Copy the selected message or the last answer; its code; or the whole conversation."""
+        turn = self.transcript.selected or self._last_answer()
+        if turn is None:
+            self.prompt.hint = "There is nothing to copy yet"
+            return
+        text = turn.copied
+        if argument == "code":
+            code = clipboard.last_code_block(text)
+            if code is None:
+                self.prompt.hint = "There is no code in it"
+                return
+            text = code
+        elif argument == "all":
+            text = "\n\n".join(one.copied for one in self.transcript.turns)
+        try:
+            copied = await asyncio.to_thread(clipboard.copy, self.app, text)
+        except EdgeSpecError as error:
+            await self.say(f"Error: {error}", error=True)
+        else:
+            await self.say(copied.words)
+
+    async def action_think(self, argument: str = "") -> None:
+        """Show or fold the thinking."""
+        self.transcript.thinking_open = not self.transcript.thinking_open
+
+    async def action_tint(self, argument: str = "") -> None:
+        """Mark the text that came from the draft."""
+        self.transcript.tint = not self.transcript.tint
+        if self.transcript.tint:
+            self.prompt.hint = "Underlined: guessed by the draft and kept"
+
+    async def action_panel(self, argument: str = "") -> None:
+        """Show or hide the instruments."""
+        self.panel_wanted = self.panel.display = not self.panel.display
+
+    async def action_help(self, argument: str = "") -> None:
+        """Keys and commands."""
+        from tui.screens.help import HelpScreen  # noqa: PLC0415 - opened seldom
+
+        keys = {
+            "Writing": Prompt.BINDINGS,
+            "Everywhere": self.BINDINGS,
+            "At a message (Tab goes there)": ReadableTranscript.BINDINGS,
+        }
+        self.app.push_screen(HelpScreen(keys))
+
+    async def action_quit(self, argument: str = "") -> None:
+        """Leave."""
+        self.leave()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer in the footer only the keys that would do something."""
         if action == "stop":
-            return self.phase is Phase.ANSWERING
-        if action == "regenerate":
-            return self.phase is Phase.READY and self._transcript.has_answer
+            return self.phase is Phase.ANSWERING or self.editing is not None
+        if action == "run_command" and parameters and parameters[0] == "again":
+            return self.phase is Phase.READY and self.transcript.has_answer
         return True
 
-    def leave(self) -> None:
-        """End the app once the session is closed; at once when asked again."""
-        asked_again = self.phase is Phase.LEAVING
-        failed = self.phase is Phase.FAILED
-        self._set_phase(Phase.LEAVING)
-        self.status = replace(self.status, activity="closing")
-        if self.leave_session() or asked_again:
-            self.app.exit(return_code=1 if failed else 0)
-        else:
-            self.set_timer(LEAVE_SECONDS, self.app.exit)
+    def complete(self, command: str, begun: str) -> list[str]:
+        """What a command's argument can become. Called in a thread."""
+        from tui.completing import values  # noqa: PLC0415 - after the first picture
 
-    # What the worker thread tells
+        return values(self.services, command, begun)
 
-    @on(SessionReady)
-    async def _ready(self) -> None:
-        session = self.session
-        if session is None:
-            return
-        pair = f" with {session.draft_name}" if session.draft_name else ""
-        self._headline.update(f"EdgeSpec  {session.target_name}{pair}")
-        if self._loading_line is not None:
-            self._loading_line.update(f"{session.target_name} is ready.")
-        for notice in session.notices:
-            await self._transcript.add_notice(notice, before=self._waiting)
-        self.status = replace(
-            self.status,
-            activity="",
-            method=session.method,
-            draft_length=session.draft_length,
-            context_used=session.context_used,
-            context_size=session.context_size,
-        )
-        self._poll_memory()
+    def _last_question(self) -> UserTurn | None:
+        turns = [turn for turn in self.transcript.turns if isinstance(turn, UserTurn)]
+        return turns[-1] if turns else None
 
-    @on(OpenFailed)
-    async def _open_failed(self, event: OpenFailed) -> None:
-        await self._show_no_model(f"Error: {event.error}")
-
-    @on(PromptRead)
-    def _prompt_read(self, event: PromptRead) -> None:
-        progress = event.progress
-        self.status = replace(self.status, activity=f"reading {progress.done}/{progress.total}")
-
-    @on(TextArrived)
-    def _text_arrived(self, event: TextArrived) -> None:
-        self._transcript.write(event.text)
-
-    @on(StatsArrived)
-    def _stats_arrived(self, event: StatsArrived) -> None:
-        self.status = replace(
-            self.status, activity="", stats=event.stats, context_used=event.context_used
-        )
-
-    @on(NoticeArrived)
-    async def _notice_arrived(self, event: NoticeArrived) -> None:
-        await self._transcript.add_notice(event.text)
-
-    @on(ReplyFinished)
-    async def _reply_finished(self, event: ReplyFinished) -> None:
-        done = event.done
-        self.status = replace(
-            self.status, activity="", stats=done.stats, context_used=event.context_used
-        )
-        await self._transcript.finish_answer(done.text, done.reason)
-
-    @on(ReplyFailed)
-    async def _reply_failed(self, event: ReplyFailed) -> None:
-        await self._show_no_answer(f"Error: {event.error}")
-
-    @on(Worker.StateChanged)
-    async def _worker_changed(self, event: Worker.StateChanged) -> None:
-        """The thread is free again: only now may the next work begin."""
-        if event.worker.group != "generate" or not event.worker.is_finished:
-            return
-        if event.state is WorkerState.ERROR:
-            await self._show_unexpected(event.worker.error)
-        if self.phase is Phase.LEAVING:
-            if not self.thread_at_work:
-                self.app.exit()
-        elif self.session is not None:
-            self._set_phase(Phase.READY)
-            await self._send_waiting()
-
-    # What follows from it
-
-    async def _send_waiting(self) -> None:
-        turn, self._waiting = self._waiting, None
-        if turn is not None:
-            turn.mark("")
-            await self._ask(turn)
-
-    async def _ask(self, turn: UserTurn) -> None:
-        self._asked = turn
-        await self._start_answer(lambda session: session.reply(turn.text))
-
-    async def _start_answer(self, start: Start) -> None:
-        self._set_phase(Phase.ANSWERING)
-        self.status = replace(self.status, activity="reading", stats=Stats())
-        await self._transcript.begin_answer(again=self._asked is None)
-        self.start_reply(start)
-
-    async def _show_no_model(self, reason: str) -> None:
-        self._set_phase(Phase.FAILED)
-        self.status = replace(self.status, activity="no model")
-        self._headline.update("EdgeSpec  no model")
-        if self._loading_line is not None:
-            await self._loading_line.remove()
-        await self._transcript.add_notice(reason, error=True)
-        turn, self._waiting = self._waiting, None
-        if turn is not None:
-            await self._give_back(turn)
-
-    async def _show_no_answer(self, reason: str) -> None:
-        """Show why the answer ended; what was written is not lost, neither text nor question."""
-        self.status = replace(self.status, activity="")
-        answered = await self._transcript.break_answer()
-        await self._transcript.add_notice(reason, error=True)
-        self._transcript.follow()
-        if self._asked is not None and not answered:
-            await self._give_back(self._asked)
-
-    async def _give_back(self, turn: UserTurn) -> None:
-        """Let the user send the message again, without taking what they write meanwhile."""
-        if self._prompt.put_back(turn.text):
-            await turn.remove()
-        else:
-            turn.mark("not answered: Up at the start of the prompt brings it back")
-
-    async def _show_unexpected(self, error: BaseException | None) -> None:
-        log.error("unexpected error in the worker thread", exc_info=error)
-        reason = f"Unexpected error: {error or type(error).__name__}; details in the log."
-        if self.phase is Phase.LOADING:
-            await self._show_no_model(reason)
-        elif self.phase is Phase.ANSWERING:
-            await self._show_no_answer(reason)
-
-    def _set_phase(self, phase: Phase) -> None:
-        self.phase = phase
-        self._prompt.hint = ""
-        self._prompt.refusal = REFUSALS[phase]
-        self.refresh_bindings()
-
-    def _poll_memory(self) -> None:
-        session = self.session
-        if session is not None and self.phase is not Phase.LEAVING:
-            self.status = replace(self.status, memory=session.memory())
+    def _last_answer(self) -> AnswerTurn | None:
+        turns = [turn for turn in self.transcript.turns if isinstance(turn, AnswerTurn)]
+        return turns[-1] if turns else None

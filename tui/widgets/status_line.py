@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,35 @@ class Status:
     memory: Memory | None = None
     context_used: int | None = None
     context_size: int | None = None
+    offline: bool = False
+    """Whether nothing here uses the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a line of one length says things."""
+
+    speed: str = "tok/s"
+    speed_up: str = " plain"
+    """What follows the factor; `WORDS` for a phrase."""
+    tested: str = " tested"
+    memory: str = "mem {}/{}"
+    """This process, then the model files."""
+    unit: str = ""
+    context: str = "ctx"
+
+
+WORDS = "in words"
+FORMS = (
+    Form(speed_up=WORDS, memory="memory {}, model files {}", unit="B", context="context"),
+    Form(memory="mem {} files {}"),
+    Form(),
+    Form(tested=""),
+    Form(speed="t/s", speed_up="", tested="", memory="{}/{}"),
+)
+"""The longest first."""
+DISPENSABLE = ("memory", "acceptance", "method", "offline", "context", "speed-up")
+"""Where the shortest form has no room these leave it, one after the other; the throughput stays."""
 
 
 def size(count: int, *, unit: str = "") -> str:
@@ -44,23 +74,65 @@ def size(count: int, *, unit: str = "") -> str:
     return f"{count / 1e6:.0f}{gap}M{unit}"
 
 
+def rate(value: float) -> str:
+    """Tokens a second: three digits, or as many as it takes."""
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
+
+
+def is_plain(stats: Stats) -> bool:
+    """Whether no round had a draft: such an answer is plain decoding, whatever the clock says."""
+    return stats.rounds > 0 and dict(stats.rounds_by).get("plain", 0) == stats.rounds
+
+
+def speed_up_words(stats: Stats, *, tail: str = WORDS) -> str:
+    """How the answer compares with plain decoding; empty where that is not known, or where it is that."""
+    factor = stats.speed_up
+    if factor is None or is_plain(stats):
+        return ""
+    slower = round(factor, 2) < 1
+    times = f"{factor:.2f}x" if slower else f"{factor:.1f}x"
+    if tail != WORDS:
+        return times + tail
+    return f"slower than plain: {times}" if slower else f"{times} plain"
+
+
 def status_text(status: Status, width: int) -> str:
-    """The longest form that fits `width` cells; the shortest where none does."""
-    text = ""
-    for form in (_long, _medium, _narrow, _short):
-        text = SEPARATOR.join(form(status))
+    """The longest form that fits `width` cells; a number is left out rather than cut."""
+    for parts in _forms(status):
+        text = SEPARATOR.join(filter(None, parts.values()))
         if cell_len(text) <= width:
-            break
-    return text
+            return text
+    first = _speed(status, FORMS[-1]).split()[0]
+    return first if cell_len(first) <= width else ""
 
 
-def _speed(status: Status, unit: str) -> str:
+def _forms(status: Status) -> Iterator[dict[str, str]]:
+    """Parts by name, the longest line first."""
+    for form in FORMS:
+        yield _parts(status, form)
+    left = _parts(status, FORMS[-1])
+    for name in DISPENSABLE:
+        del left[name]
+        yield left
+
+
+def _parts(status: Status, form: Form) -> dict[str, str]:
+    return {
+        "speed": _speed(status, form),
+        "speed-up": "" if status.activity else speed_up_words(status.stats, tail=form.speed_up),
+        "method": _method(status),
+        "acceptance": _acceptance(status, form),
+        "memory": _memory(status, form),
+        "context": f"{form.context} {_context(status)}",
+        "offline": "offline" if status.offline else "",
+    }
+
+
+def _speed(status: Status, form: Form) -> str:
     if status.activity:
         return status.activity
     speed = status.stats.tokens_per_second
-    if speed is None:
-        return f"{UNKNOWN} {unit}"
-    return f"{speed:.0f} {unit}" if speed >= 99.95 else f"{speed:.1f} {unit}"
+    return f"{UNKNOWN if speed is None else rate(speed)} {form.speed}"
 
 
 def _method(status: Status) -> str:
@@ -72,62 +144,26 @@ def _method(status: Status) -> str:
     return status.method if status.method == "plain" else f"{status.method} {status.draft_length}"
 
 
-def _acceptance(status: Status, tail: str) -> str:
+def _acceptance(status: Status, form: Form) -> str:
     acceptance = status.stats.acceptance
     if acceptance is None:
         return f"accepted {UNKNOWN}"
-    return f"{acceptance:.0%} of {status.stats.tested}".replace("%", " %") + tail
+    return f"{acceptance:.0%} of {status.stats.tested}".replace("%", " %") + form.tested
 
 
-def _memory(status: Status, *, unit: str = "") -> tuple[str, str]:
-    """This process and the model files."""
-    if status.memory is None:
-        return UNKNOWN, UNKNOWN
-    return size(status.memory.process, unit=unit), size(status.memory.weights, unit=unit)
+def _memory(status: Status, form: Form) -> str:
+    memory = status.memory
+    if memory is None:
+        return form.memory.format(UNKNOWN, UNKNOWN)
+    return form.memory.format(
+        size(memory.process, unit=form.unit), size(memory.weights, unit=form.unit)
+    )
 
 
 def _context(status: Status) -> str:
     used = UNKNOWN if status.context_used is None else str(status.context_used)
     total = UNKNOWN if status.context_size is None else str(status.context_size)
     return f"{used}/{total}"
-
-
-def _long(status: Status) -> list[str]:
-    process, files = _memory(status, unit="B")
-    return [
-        _speed(status, "tok/s"),
-        _method(status),
-        _acceptance(status, " tested"),
-        f"memory {process}, model files {files}",
-        f"context {_context(status)}",
-    ]
-
-
-def _medium(status: Status) -> list[str]:
-    process, files = _memory(status)
-    return [
-        _speed(status, "tok/s"),
-        _method(status),
-        _acceptance(status, " tested"),
-        f"mem {process} files {files}",
-        f"ctx {_context(status)}",
-    ]
-
-
-def _narrow(status: Status) -> list[str]:
-    process, files = _memory(status)
-    return [*_medium(status)[:3], f"mem {process}/{files}", f"ctx {_context(status)}"]
-
-
-def _short(status: Status) -> list[str]:
-    process, files = _memory(status)
-    return [
-        _speed(status, "t/s"),
-        _method(status),
-        _acceptance(status, ""),
-        f"{process}/{files}",
-        f"ctx {_context(status)}",
-    ]
 
 
 class StatusLine(Widget):
