@@ -103,7 +103,7 @@ class FakeSession:
 
     notices: tuple[str, ...] = ()
     target_name, draft_name, method, draft_length = "fake", None, "plain", 0
-    context_size, context_used = 8192, 0
+    context_size, context_used, why = 8192, 0, None
 
     def __init__(self, tokens: int, layers: int) -> None:
         import numpy as np  # noqa: PLC0415 - only the inner program works
@@ -284,7 +284,9 @@ def run_app(options: argparse.Namespace) -> None:
 
         @on(TextArrived)
         def text(self, event: TextArrived) -> None:
-            self.query_one(Transcript).write(event.text)
+            transcript = self.query_one(Transcript)
+            for piece in event.pieces:
+                transcript.write(piece.text, piece.drafted)
 
         @on(StatsArrived)
         def stats(self, event: StatsArrived) -> None:
@@ -313,11 +315,12 @@ def run_app(options: argparse.Namespace) -> None:
             self.set_timer(2.0, self.rest)
 
         def rest(self) -> None:
-            self.rested = time.process_time()
+            self.rested = time.process_time(), time.thread_time()
             self.set_timer(IDLE_SECONDS, self.leave)
 
         def leave(self) -> None:
-            report(options, event="idle", share=(time.process_time() - self.rested) / IDLE_SECONDS)
+            whole, own = time.process_time() - self.rested[0], time.thread_time() - self.rested[1]
+            report(options, event="idle", share=whole / IDLE_SECONDS, own=own / IDLE_SECONDS)
             self.leave_session()
             self.app.exit()
 
@@ -448,7 +451,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--width", type=int, default=120)
     parser.add_argument("--height", type=int, default=40)
-    parser.add_argument("--pause", type=float, default=0.11, help="seconds between two keys")
+    parser.add_argument("--pause", type=float, default=0.2, help="seconds between two keys")
     parser.add_argument(
         "--quiet", type=float, default=3.0, help="seconds of typing before the answer"
     )
@@ -479,7 +482,9 @@ def main() -> None:
     print(
         f"app's own thread      {end['share']:.1%} of a core; behind at the end {end['behind'] * 1000:.0f} ms"
     )
-    print(f"idle                  {app.results['idle']['share']:.2%} of a core")
+    print(
+        f"idle                  {app.results['idle']['share']:.2%} of a core, the app's own thread {app.results['idle']['own']:.2%}"
+    )
 
 
 if __name__ == "__main__":

@@ -150,7 +150,7 @@ class ShelfView(ShelfScreen[_R]):
         self._stock = {row.key: _as_before(row, known.get(row.key)) for row in event.stock.rows}
         for key, view in self._views.items():
             if view.state == "done" and key in self._stock and self._stock[key].where == "here":
-                pass
+                self.downloads.dismiss(key)
         self._hub = {key: row for key, row in self._hub.items() if key not in self._stock}
         if event.stock.problems:
             self.say(" ".join(event.stock.problems))

@@ -7,17 +7,19 @@ runtime's memory is never freed beneath a running call.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar, assert_never
 
-from textual import work
+from textual import on, work
 from textual.message import Message
 from textual.screen import Screen
 
 from edgespec.errors import EdgeSpecError
 from edgespec.events import Prefilled
 from edgespec.reply import Notice, ReplyDone, ReplyEvent, StatsChanged, TextDelta
+from tui.letterbox import Letterbox
 from tui.messages import (
     NoticeArrived,
     OpenFailed,
@@ -37,6 +39,13 @@ if TYPE_CHECKING:
 
 Event = TypeVar("Event")
 
+MAIL_SECONDS = 0.1
+"""Time in which what a fast model writes is gathered before the screen hears of it."""
+
+
+class MailArrived(Message, bubble=False):
+    """There is something in the letterbox."""
+
 
 class SessionScreen(Screen[None]):
     """A screen that owns one session."""
@@ -50,6 +59,9 @@ class SessionScreen(Screen[None]):
         self._at_work = False
         self._stop = threading.Event()
         self._leaving = threading.Event()
+        self._mail: Letterbox[TextDelta | StatsArrived] = Letterbox(
+            lambda: self._tell(MailArrived())
+        )
 
     @property
     def session(self) -> SessionLike | None:
@@ -171,14 +183,7 @@ class SessionScreen(Screen[None]):
         self._end_work()
 
     def _relay(self, session: SessionLike, events: Iterator[ReplyEvent]) -> None:
-        """Post what happens, the text of a round in one message."""
-        pending: list[TextDelta] = []
-
-        def flush() -> None:
-            if pending:
-                self._tell(TextArrived(tuple(pending)))
-                pending.clear()
-
+        """Tell what happens; text and numbers through the letterbox, for they come with each token."""
         try:
             for event in events:
                 # A stop that came before the session began to listen would be lost otherwise.
@@ -188,20 +193,38 @@ class SessionScreen(Screen[None]):
                     case Prefilled():
                         self._tell(PromptRead(event))
                     case TextDelta():
-                        pending.append(event)
+                        self._mail.put(event)
                     case StatsChanged(stats=stats):
-                        flush()
-                        self._tell(StatsArrived(stats, session.context_used, session.why))
+                        self._mail.put(StatsArrived(stats, session.context_used, session.why))
                     case Notice(text=text):
-                        flush()
+                        self._deliver()
                         self._tell(NoticeArrived(text))
                     case ReplyDone():
-                        flush()
+                        self._deliver()
                         self._tell(ReplyFinished(event, session.context_used))
                     case _:
                         assert_never(event)
         finally:
-            flush()
+            self._deliver()
+
+    def _deliver(self) -> None:
+        """Tell what is in the letterbox, the text as one and of the numbers the newest. Any thread."""
+        mail = self._mail.take()
+        pieces = tuple(item for item in mail if isinstance(item, TextDelta))
+        numbers = [item for item in mail if isinstance(item, StatsArrived)]
+        if pieces:
+            self._tell(TextArrived(pieces))
+        if numbers:
+            self._tell(numbers[-1])
+
+    @on(MailArrived)
+    def _collect_mail(self) -> None:
+        self._deliver()
+        asyncio.get_running_loop().call_later(MAIL_SECONDS, self._look_for_mail)
+
+    def _look_for_mail(self) -> None:
+        if self._mail.rest():
+            self._collect_mail()
 
     def _end_work(self) -> None:
         """The last act of every thread: close the session when the app has left meanwhile."""

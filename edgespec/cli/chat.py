@@ -14,7 +14,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 from edgespec.cli.pieces import PIECES
 from edgespec.cli.terminal import require_screen
-from edgespec.settings import Load
+from edgespec.settings import Load, Settings
 from model_registry import locate
 from model_registry.inspect import check_file
 
@@ -29,13 +29,25 @@ def main(arguments: Sequence[str]) -> int:
         require_screen(os.environ)
     _log_to_file()
     if piece is not None:
-        from edgespec.cli.plain import chat_plainly  # noqa: PLC0415 - it loads the runtime
-
-        return chat_plainly(settings, piece)
+        return _plainly(settings, piece)
     from tui.app import run_chat  # noqa: PLC0415 - Textual is loaded for this command only
 
     run_chat(settings)
     return ExitCode.OK
+
+
+def _plainly(settings: Settings, piece: str) -> int:
+    # Imported here, because the plain chat loads the runtime, and the app before its first picture not.
+    from edgespec.cli.keeping import News  # noqa: PLC0415
+    from edgespec.cli.plain import chat_plainly  # noqa: PLC0415
+    from edgespec.history.recorder import Recorder  # noqa: PLC0415
+    from edgespec.history.store import History  # noqa: PLC0415
+
+    news = News()
+    keeper = Recorder(
+        History.open, lambda text: news.put(text or "The history is written again."), news.put
+    )
+    return chat_plainly(settings, piece, keeper, news)
 
 
 def _check_files(load: Load) -> None:

@@ -13,7 +13,7 @@ from edgespec.reply import ReplyDone
 class Keeper(Protocol):
     """What writes conversations into the history, as `edgespec.history.recorder.Recorder` does."""
 
-    def new(self, *, model: str, system: str) -> None:
+    def new(self, *, model: str, persona: str, system: str) -> None:
         """Begin a conversation."""
         ...
 

@@ -94,7 +94,14 @@ def chat_plainly(
     output.note("Loading the model.")
     with closing(loaded(lambda: Session.open(settings))) as session:
         interactive = sys.stdin is not None and sys.stdin.isatty()
-        chat = Chat(session, piece, interactive=interactive, keeper=keeper, news=news)
+        chat = Chat(
+            session,
+            piece,
+            interactive=interactive,
+            persona=settings.persona,
+            keeper=keeper,
+            news=news,
+        )
         try:
             return chat.run(asker())
         finally:
@@ -110,12 +117,14 @@ class Chat:
         piece: str,
         *,
         interactive: bool,
+        persona: str = "",
         keeper: Keeper | None = None,
         news: News | None = None,
     ) -> None:
         self._session = session
         self._piece = piece
         self._interactive = interactive
+        self._persona = persona
         self._keeper = keeper
         self._news = news or News()
         self._at_start = True
@@ -178,7 +187,7 @@ class Chat:
         if self._keeper:
             first = self._session.messages[:1]
             system = "".join(one.content for one in first if one.role == "system")
-            self._keeper.new(model=self._session.target_name, system=system)
+            self._keeper.new(model=self._session.target_name, persona=self._persona, system=system)
 
     def _begin_anew(self) -> None:
         self._session.restore(())

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 FENCE = '"""'
 FIRST, MORE = "You: ", "More: "
+_KNOWS_PASTES, _PAINTS_PASTES = 0x0700, 0x0801
+"""Versions of GNU readline; libedit, which stands in for it on some systems, has lower ones."""
 
 Ask = Callable[[str], str]
 """Shows a prompt and returns a line without its end. Raises EOFError, KeyboardInterrupt."""
@@ -66,6 +68,9 @@ def _edit_lines() -> None:
         import readline  # noqa: PLC0415 - not on every system, and only for this
     except ImportError:
         return
-    # A paste of several lines is then one message. Python turns it off; a dumb terminal cannot do it.
-    if "libedit" not in (readline.__doc__ or "") and os.environ.get("TERM") not in {None, "dumb"}:
-        "set enable-bracketed-paste on"
+    version: int = getattr(readline, "_READLINE_RUNTIME_VERSION", 0)
+    if os.environ.get("TERM") not in {None, "dumb"} and version >= _KNOWS_PASTES:
+        # Python turns it off: a paste of several lines would be as many messages.
+        readline.parse_and_bind("set enable-bracketed-paste on")
+        if version >= _PAINTS_PASTES:
+            readline.parse_and_bind("set enable-active-region off")

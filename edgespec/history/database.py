@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from edgespec.history import schema
-from edgespec.history.problem import HistoryDamaged, HistoryProblem, explained
+from edgespec.history.explain import explained
+from edgespec.history.problem import HistoryDamaged, HistoryProblem
 from edgespec.history.schema import MIGRATIONS, Migration
 
 PATIENCE_SECONDS = 30.0

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from edgespec.history.store import History
 from tests.cli.conftest import LIMIT, Run, options, refused, started
 from tests.cli.pseudo_terminal import terminal
 from tests.cli.test_interrupt import stream
@@ -24,7 +26,10 @@ def arguments(models: ModelFiles, *more: str) -> list[str]:
     return ["chat", "--plain", *chosen]
 
 
-def test_a_pipe_is_read_line_by_line(edgespec: Run, models: ModelFiles) -> None:
+def test_a_pipe_is_read_line_by_line_and_kept(
+    edgespec: Run, models: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     done = edgespec(*arguments(models), stdin=f"{COUNT}\n\n/again\n/nonsense\n/help\n")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Answer: 1. 1\n2. 2\n3.\n" * 2
@@ -34,6 +39,13 @@ def test_a_pipe_is_read_line_by_line(edgespec: Run, models: ModelFiles) -> None:
     assert "/quit" in done.stderr
     assert "You:" not in done.stdout + done.stderr
     assert "\x1b" not in done.stdout + done.stderr
+    with closing(History.open()) as history:
+        (summary,) = history.list()
+        question, answer = history.path(summary.id)
+        assert (question.content, answer.content) == (COUNT, "1. 1\n2. 2\n3.")
+        assert not answer.complete
+        assert answer.stats["tokens"] == 12
+        assert len(history.siblings(answer.id)) == 2, "both answers"
 
 
 def test_a_cut_answer_goes_on_without_being_said_again(edgespec: Run, models: ModelFiles) -> None:
@@ -125,8 +137,8 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat(models: ModelFiles) -> None:
 
 def test_a_paste_of_several_lines_is_one_message(models: ModelFiles) -> None:
     readline = pytest.importorskip("readline")
-    if "libedit" in readline.__doc__:
-        pytest.skip("libedit knows no bracketed paste")
+    if readline._READLINE_RUNTIME_VERSION < 0x0700:
+        pytest.skip("this line editor knows no bracketed paste")
     with terminal(*arguments(models, "--max-tokens", "1")) as seen:
         seen.until("You: ")
         seen.type("\x1b[200~Count from 1 to 30,\nseparated by commas.\x1b[201~\r")
@@ -135,3 +147,5 @@ def test_a_paste_of_several_lines_is_one_message(models: ModelFiles) -> None:
         seen.type("\x04")
         assert seen.end() == 0
     assert seen.shown.count("Answer: ") == 1
+    assert "\x1b[?2004hYou: " in seen.shown, "the terminal is asked to mark pastes"
+    assert "\x1b[7m" not in seen.shown, "nothing is painted"

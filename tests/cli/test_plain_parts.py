@@ -130,7 +130,8 @@ class FakeKeeper:
     def __init__(self) -> None:
         self.told: list[object] = []
 
-    def new(self, *, model: str, system: str) -> None:
+    def new(self, *, model: str, persona: str, system: str) -> None:
+        assert persona == ""
         self.told.append(("new", model, system))
 
     def begin(self, question: str | None, *, more: bool, model: str) -> None:

@@ -14,7 +14,8 @@ import pytest
 from filelock import FileLock, Timeout
 
 from edgespec.history import database
-from edgespec.history.problem import HistoryDamaged, HistoryProblem, explained
+from edgespec.history.explain import explained
+from edgespec.history.problem import HistoryDamaged, HistoryProblem
 from edgespec.history.schema import Migration
 from edgespec.history.store import History
 from tests.history.talking import ids, run_sql, talk, texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,8 @@ def test_what_is_known_is_found_without_loading(models: ModelFiles, draft: str |
     key = key_ahead(load, ahead.plan, ahead.target.target, path)
     with closing(Pair.open(load)) as pair:
         assert key == key_of(pair, load)
+    alone = key_ahead(load, replace(ahead.plan, draft=None), ahead.target.target, path)
+    assert alone.draft is None, "there may be no room for the draft"
     known = tuned(key, quick=True)
     store.save(known)
     assert known_ahead(load, store, quick=True) == known

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
     from pygments.token import _TokenType
 
-SHORT = 1500
-"""Characters up to which code is always coloured as a whole; that takes a few milliseconds."""
+SHORT = 500
+"""Characters up to which code is always coloured as a whole; that takes a millisecond or two."""
 GROWTH = 1.5
 
 

@@ -69,21 +69,6 @@ class _Reader:
             if token.level == 0 and token.nesting >= 0:
                 self._top = True
             match token.type:
-                case "blockquote_open":
-                    self._boxes.append(_Box(f"{BAR} ", f"{BAR} "))
-                case "bullet_list_open":
-                    self._list(tokens, position, bullets=True)
-                case "ordered_list_open":
-                    self._list(tokens, position, bullets=False)
-                case "list_item_open":
-                    lead = str(token.meta["lead"])
-                    self._boxes.append(_Box(lead, " " * len(lead)))
-                case "list_item_close":
-                    if not self._boxes[-1].used:
-                        self._add("text", "")
-                    self._boxes.pop()
-                case "blockquote_close":
-                    self._boxes.pop()
                 case "inline":
                     tag = tokens[position - 1].tag
                     self._add(HEADINGS.get(tag, "text"), token.content)
@@ -93,7 +78,29 @@ class _Reader:
                     self._add("rule", "")
                 case "table_open":
                     position = self._table(tokens, position)
+                case _:
+                    self._box(tokens, position)
             position += 1
+
+    def _box(self, tokens: Sequence[Token], position: int) -> None:
+        """Go into or out of what holds leaves."""
+        token = tokens[position]
+        match token.type:
+            case "blockquote_open":
+                self._boxes.append(_Box(f"{BAR} ", f"{BAR} "))
+            case "bullet_list_open":
+                self._list(tokens, position, bullets=True)
+            case "ordered_list_open":
+                self._list(tokens, position, bullets=False)
+            case "list_item_open":
+                lead = str(token.meta["lead"])
+                self._boxes.append(_Box(lead, " " * len(lead)))
+            case "list_item_close":
+                if not self._boxes[-1].used:
+                    self._add("text", "")
+                self._boxes.pop()
+            case "blockquote_close":
+                self._boxes.pop()
 
     def _add(self, kind: Kind, source: str, info: str = "", *, complete: bool = True) -> None:
         first = "".join(box.rest if box.used else box.first for box in self._boxes)

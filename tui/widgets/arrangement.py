@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import NamedTuple
 
 from textual.widget import Widget
@@ -40,8 +39,12 @@ class Places:
     @classmethod
     def of(cls, turns: Sequence[Widget], height: Callable[[Widget], int]) -> Places:
         """Put the turns one below the other."""
-        tops = list(accumulate((height(turn) + GAP for turn in turns), initial=0))
-        return cls(turns, tops, {turn: number for number, turn in enumerate(turns)})
+        tops, numbers, top = [0], {}, 0
+        for number, turn in enumerate(turns):
+            numbers[turn] = number
+            top += height(turn) + GAP
+            tops.append(top)
+        return cls(turns, tops, numbers)
 
     @property
     def height(self) -> int:

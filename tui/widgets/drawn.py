@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rich.segment import Segment
 from textual.content import Content
+from textual.filter import LineFilter
 from textual.geometry import Offset, Region, Size
 from textual.selection import Selection
 from textual.strip import Strip
@@ -24,6 +25,8 @@ MARGIN_LEFT = 2
 """Cells for the mark at the edge of a turn and the space behind it."""
 MARGIN_RIGHT = 1
 SELECTED_STYLE = "bold $text-accent"
+NOTHING = Line(Content(""))
+"""What is below the last row while the layout has not caught up."""
 
 
 class _Row(NamedTuple):
@@ -52,6 +55,8 @@ class Drawn(Widget):
         self._rows: Sequence[Line] | None = None
         self._rows_width = 0
         self._drawn: dict[int, _Row] = {}
+        self._drawn_for: tuple[int, Sequence[LineFilter]] = (0, [])
+        """The width and the filters for which rows were drawn."""
         self._estimate: tuple[int, int] | None = None
         """A width, and about how high it is there."""
         self._selected = False
@@ -123,29 +128,31 @@ class Drawn(Widget):
         return len(self.rows(width))
 
     def render_line(self, y: int) -> Strip:
-        """One row; each is drawn once as long as it stays the same."""
-        width = self.size.width
-        rows = self.rows(width)
-        if not 0 <= y < len(rows):
-            return Strip.blank(width, self.visual_style.rich_style)
-        known = self._drawn.get(y)
-        if known is not None and known.line is rows[y] and known.strip.cell_length == width:
-            return known.strip
-        selection = self.text_selection
-        strip = self._strip(rows[y], y, width, selection)
-        if selection is None:
-            self._drawn[y] = _Row(rows[y], strip)
-        return strip
+        """One row, as Textual asks for it to tell what is under the mouse."""
+        return self._strips(range(y, y + 1))[0]
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Rows as they go to the terminal, past Textual's cache, which forgets all with each change."""
-        strips = [self.render_line(y) for y in crop.line_range]
-        background = self.background_colors[1]
-        for line_filter in self.get_line_filters():
-            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        strips = self._strips(crop.line_range)
         first, last = crop.column_span
         if (first, last) != (0, self.size.width):
             strips = [strip.crop(first, last) for strip in strips]
+        return strips
+
+    def _strips(self, numbers: range) -> list[Strip]:
+        """The rows of these numbers; each is drawn once as long as it stays the same."""
+        width, filters = self.size.width, self.get_line_filters()
+        rows, drawn = self.rows(width), self._drawn
+        if (width, filters) != self._drawn_for:
+            self._drawn_for = width, filters
+            drawn.clear()
+        strips: list[Strip] = []
+        for y in numbers:
+            known = drawn.get(y)
+            if known is None or y >= len(rows) or known.line is not rows[y]:
+                row = rows[y] if 0 <= y < len(rows) else NOTHING
+                known = drawn[y] = _Row(row, self._strip(row, y, width, filters))
+            strips.append(known.strip)
         return strips
 
     def notify_style_update(self) -> None:
@@ -178,7 +185,7 @@ class Drawn(Widget):
         """Somebody clicked a link. The parser lets no target through that would run something."""
         self.app.open_url(target)
 
-    def _strip(self, row: Line, y: int, width: int, selection: Selection | None) -> Strip:
+    def _strip(self, row: Line, y: int, width: int, filters: Sequence[LineFilter]) -> Strip:
         base = self.visual_style + self._style(self.FILL) + self._style(row.fill)
         edge_style = SELECTED_STYLE if self._selected else self.EDGE_STYLE
         edge = ("▶" if y == 0 else "┃") if self._selected else self.EDGE
@@ -186,16 +193,21 @@ class Drawn(Widget):
         if row.lead:
             segments.append(Segment(row.lead, (base + self._style(LEAD_STYLE)).rich_style))
         x = 0
-        for text, style in self._marked(row.text, y, selection).render(base, "", self._style):
+        for text, style in self._marked(row.text, y).render(base, "", self._style):
             # The place in the text, for Textual to tell what the mouse marks.
             if text:
                 segments.append(Segment(text, style.rich_style_with_offset(x, y)))
                 x += len(text)
         if not x:
             segments.append(Segment(" ", base.rich_style_with_offset(0, y)))
-        return Strip(segments).adjust_cell_length(width, base.rich_style)
+        strip = Strip(segments).adjust_cell_length(width, base.rich_style)
+        for line_filter in filters:
+            strip = strip.apply_filter(line_filter, self.background_colors[1])
+        return strip
 
-    def _marked(self, text: Content, y: int, selection: Selection | None) -> Content:
+    def _marked(self, text: Content, y: int) -> Content:
+        """The text with what the mouse has marked of it."""
+        selection = self.text_selection
         span = None if selection is None else selection.get_span(y)
         if span is None:
             return text

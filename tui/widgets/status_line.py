@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -173,6 +175,8 @@ class StatusLine(Widget):
         super().__init__()
         self._status = Status()
         self._redraw_due = False
+        self._drawn = 0.0
+        """When it was drawn last, on the monotonic clock."""
 
     @property
     def status(self) -> Status:
@@ -182,9 +186,13 @@ class StatusLine(Widget):
     @status.setter
     def status(self, status: Status) -> None:
         self._status = status
-        if not self._redraw_due:
+        wait = self._drawn + REDRAW_SECONDS - time.monotonic()
+        if wait <= 0:
+            # At once, together with the text that came with it: each picture costs the same.
+            self._redraw()
+        elif not self._redraw_due:
             self._redraw_due = True
-            self.set_timer(REDRAW_SECONDS, self._redraw)
+            asyncio.get_running_loop().call_later(wait, self._redraw)
 
     @property
     def text(self) -> str:
@@ -197,4 +205,5 @@ class StatusLine(Widget):
 
     def _redraw(self) -> None:
         self._redraw_due = False
+        self._drawn = time.monotonic()
         self.refresh()
