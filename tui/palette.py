@@ -14,7 +14,10 @@ from tui.widgets.prompt import Prompt
 
 
 class CommandProvider(Provider):
-    """For a screen with `run_command(name, argument)`; on another one it offers nothing."""
+    """For a screen with `action_run_command(name, argument)`; on another one it offers nothing.
+
+    The action, and not what it starts: a command that opens a screen must run in a worker.
+    """
 
     async def discover(self) -> Hits:
         """All commands, before anything is typed."""
@@ -31,7 +34,7 @@ class CommandProvider(Provider):
                 yield Hit(score, matcher.highlight(name), run, text=name, help=command.about)
 
     def _runs(self) -> Iterator[tuple[Command, Callable[[], object]]]:
-        run_command = getattr(self.screen, "run_command", None)
+        run_command = getattr(self.screen, "action_run_command", None)
         if not callable(run_command):
             return
         for command in COMMANDS:

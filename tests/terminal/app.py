@@ -17,12 +17,14 @@ ROOT = Path(__file__).parents[2]
 TITLE = "EdgeSpec"
 READY = "is ready"
 EMPTY_PROMPT = "Write a message"
-ANSWERING = "Stop"
+ANSWERING = "esc Stop"
 """In the footer, while there is something to stop."""
 STOPPED = "stopped"
 ESC_AGAIN = "Esc once more"
 CUT = "cut: token budget"
-SPEED = "tok/s"
+SPEED = re.compile(r"\d (?:tok|t)/s")
+NOT_SAVED = "kept in memory meanwhile"
+SAVED_AGAIN = "The history is written again"
 
 NATIVE_LINES = (
     "llama_model_loader",
@@ -79,11 +81,17 @@ class App:
 
     def answering(self) -> None:
         """Wait until an answer runs and some of it is there."""
-        self.terminal.wait(ANSWERING, SPEED, gone=(f"— {SPEED}",))
+        self.terminal.until(
+            lambda: self._speed() and ANSWERING in self.terminal.screen(), "some of the answer"
+        )
 
     def at_rest(self) -> str:
         """Wait until no answer runs."""
-        return self.terminal.wait(SPEED, gone=(ANSWERING, "reading"))
+        self.terminal.until(self._speed, "the speed of the answer")
+        return self.terminal.wait(gone=(ANSWERING, "reading"))
+
+    def _speed(self) -> bool:
+        return SPEED.search(self.terminal.screen()) is not None
 
     def stop(self) -> None:
         """Stop the answer; a long one asks for a second press."""

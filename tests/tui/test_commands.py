@@ -8,7 +8,8 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import TextArea
 
-from tests.tui.driving import eventually
+from tests.tui.driving import eventually, make_app, ready, until
+from tests.tui.fake_session import FakeSession
 from tests.tui.prompt_host import Host, paste
 from tui.commands import (
     COMMANDS,
@@ -23,6 +24,7 @@ from tui.commands import (
     unknown,
 )
 from tui.palette import CommandProvider
+from tui.screens.persona import PersonaScreen
 from tui.widgets.prompt import Prompt
 
 ALL = (
@@ -227,7 +229,7 @@ class CommandScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         yield self.prompt
 
-    def run_command(self, name: str, argument: str = "") -> None:
+    def action_run_command(self, name: str, argument: str) -> None:
         self.run.append((name, argument))
 
 
@@ -271,6 +273,14 @@ async def test_the_palette_lets_an_argument_be_written() -> None:
         await pilot.press("ctrl+z", "ctrl+z")
         assert app.commands.prompt.text == "text"
     assert app.commands.run == []
+
+
+async def test_the_palette_runs_a_command_that_opens_a_screen() -> None:
+    app = make_app(FakeSession())
+    async with app.run_test() as pilot:
+        await ready(pilot)
+        await choose(pilot, "/persona")
+        await until(pilot, lambda: isinstance(app.screen, PersonaScreen))
 
 
 async def test_the_palette_lists_every_command_where_it_can_run() -> None:

@@ -61,9 +61,10 @@ async def command(pilot: Pilot[None], text: str) -> None:
     """Give a command as a person does, and let what it starts come to its end."""
     prompt(pilot).load_text(text)
     await pilot.press("enter")
-    await pilot.app.workers.wait_for_complete(
-        [one for one in pilot.app.workers if one.group in {"command", "history", "branches"}]
-    )
+    await pilot.pause()
+    short = [one for one in pilot.app.workers if one.group in {"command", "history", "branches"}]
+    if short:  # for none of them Textual would wait for all
+        await pilot.app.workers.wait_for_complete(short)
     await pilot.pause()
 
 

@@ -160,6 +160,21 @@ async def test_up_in_the_midst_of_several_lines_only_moves() -> None:
         assert host.prompt.text == "ac\nb"
 
 
+async def test_walking_turns_round_wherever_it_left_the_cursor() -> None:
+    host = Host()
+    async with host.run_test() as pilot:
+        for text in ("a\nb", "c\nd", "e\nf"):
+            await send_to(pilot, host, text)
+        await pilot.press("up", "up", "up", "down")
+        assert host.prompt.text == "c\nd"
+        await pilot.press("up")
+        assert host.prompt.text == "a\nb"
+        await pilot.press("down", "down")
+        assert host.prompt.text == "e\nf"
+        await pilot.press("up", "down")
+        assert host.prompt.text == "e\nf"
+
+
 async def test_up_in_a_line_that_is_broken_only_moves() -> None:
     host = Host()
     async with host.run_test(size=(40, 24)) as pilot:

@@ -54,6 +54,12 @@ class PictureScreen(SessionScreen):
         (100, "-wide"),
     ]
 
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [  # noqa: RUF012 - as Textual has it
+        (0, "-tiny"),
+        (9, "-low"),
+        (16, "-high"),
+    ]
+
     def __init__(self, settings: Settings, services: Services) -> None:
         super().__init__(settings, services.open_session)
         self.services = services

@@ -42,6 +42,10 @@ class Prompt(CompletingArea):
         ),
         Binding("up", "cursor_up", "Up, or what was sent before", show=False),
         Binding("down", "cursor_down", "Down, or what was sent after", show=False),
+        # What some terminals send for the ways over a word; Ctrl+Z belongs to the shell.
+        Binding("alt+left", "cursor_word_left", "A word back", show=False),
+        Binding("alt+right", "cursor_word_right", "A word on", show=False),
+        Binding("ctrl+underscore,super+z", "undo", "Undo", show=False),
         Binding("ctrl+up", "earlier", "What was sent before", show=False),
         Binding("ctrl+down", "later", "What was sent after", show=False),
         *CompletingArea.BINDINGS,
