@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 
 from tui.palette import CommandProvider
 from tui.screens.chat import ChatScreen
-from tui.services import Services
+from tui.services import Services, own_services
 from tui.signals import SignalAwareApp
 
 if TYPE_CHECKING:
@@ -47,10 +47,12 @@ class EdgeSpecApp(SignalAwareApp):
     def on_mount(self) -> None:
         """Show the conversation, which loads the model itself; greet who is here for the first time."""
         self.push_screen(self._chat)
-        if self._chat.services.first_run:
-            self.run_worker(self._greet(), exit_on_error=False)
+        self.run_worker(self._greet(), exit_on_error=False)
 
     async def _greet(self) -> None:
+        due = self._chat.services.first_run
+        if due is None or not await asyncio.to_thread(due, self._chat.settings.load.model):
+            return
         from tui.screens.first_run import FirstRunScreen  # noqa: PLC0415 - shown once
 
         choice = await self.push_screen_wait(FirstRunScreen())
@@ -64,7 +66,7 @@ class EdgeSpecApp(SignalAwareApp):
 
 def run_chat(settings: Settings, services: Services | None = None) -> None:
     """Run the app in this terminal. Raises SystemExit(1) when the model could not be loaded."""
-    app = EdgeSpecApp(settings, services)
+    app = EdgeSpecApp(settings, services or own_services())
     # A loop of our own: `asyncio.run` would wait at its end for a thread that still loads a model.
     with closing(asyncio.new_event_loop()) as loop:
         app.run(loop=loop)

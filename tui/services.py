@@ -40,6 +40,13 @@ def load_personas() -> Personas:
     return load_all()
 
 
+def is_first_run(model: str | None) -> bool:
+    """Whether nothing is stored, no model was named, and it was not asked before."""
+    from edgespec.first_run import due  # noqa: PLC0415 - see above
+
+    return due(model)
+
+
 def dropped_files(text: str) -> Sequence[Path]:
     """The files that a pasted text names, if it is nothing else."""
     from edgespec.finding import dropped  # noqa: PLC0415 - see above
@@ -60,5 +67,12 @@ class Services:
     """What was written in earlier sessions."""
     downloads: Downloads | None = None
     """None for those of the person's own store."""
-    first_run: bool = False
-    """Whether to greet somebody who has no models yet."""
+    first_run: Callable[[str | None], bool] | None = None
+    """Whether to greet somebody who named this model and may have none yet. Called in a thread."""
+
+
+def own_services() -> Services:
+    """Those of the person who starts the app."""
+    from tui.prompt_history import PromptHistory, default_path  # noqa: PLC0415 - see above
+
+    return Services(prompts=PromptHistory(default_path()), first_run=is_first_run)

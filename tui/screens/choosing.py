@@ -49,9 +49,10 @@ class ChoosingScreen(KeepingScreen):
         """Choose, fetch and remove models."""
         from tui.screens.models import ModelsScreen  # noqa: PLC0415 - opened seldom
 
-        choice = await self.app.push_screen_wait(
-            ModelsScreen(self.downloads, self.settings.load, self._held())
-        )
+        screen = ModelsScreen(self.downloads, self.settings.load, self._held())
+        choice = await self.app.push_screen_wait(screen)
+        if screen.asked_hub or self.downloads.all():
+            self.use_network()
         if choice is not None:
             await self.load(replace(self.settings.load, model=choice.model, draft=choice.draft))
 

@@ -58,6 +58,8 @@ class ModelsScreen(ShelfView[ModelChoice | None]):
     ) -> None:
         """`current`: what answers now; `held`: bytes by device that it would give back."""
         super().__init__(downloads, current, held or {})
+        self.asked_hub = False
+        """Whether anything was sent to it."""
 
     # What the user does
 
@@ -106,6 +108,7 @@ class ModelsScreen(ShelfView[ModelChoice | None]):
         text = self.filter.value.strip()
         if text:
             self.say(f"Asking the hub for {text!r}…")
+            self.asked_hub = True
             self.ask_hub(text)
         else:
             self.filter.focus()
