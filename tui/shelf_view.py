@@ -202,7 +202,7 @@ class ShelfView(ShelfScreen[_R]):
         for key, view in self._views.items():
             row = rows.get(key, view.row)
             moving = view.state != "done" and row.where != "here"
-            rows[key] = row
+            rows[key] = replace(row, where="downloading") if moving else row
         return rows
 
     def _part(self, row: Row) -> str:

@@ -34,6 +34,7 @@ async def test_one_table_for_all_there_is(
         await until(pilot, lambda: models.cells("mine")[2] in {"RAM", "GPU"})
         assert models.names[0] == "mine"
         assert models.names.index("built-in") < models.names.index(PAIR)
+        assert not models.screen.asked_hub
         assert models.cells("qwen2.5-7b")[1:4:2] == ["5.2 GB", "—"]
         assert models.where("built-in") == "in use"
         assert models.where("mine") == "here"
@@ -212,3 +213,16 @@ async def test_the_cursor_stays_on_its_row_when_the_window_changes(hub: FakeHub)
         await until(pilot, lambda: models.screen.size.width == 60)
         assert models.table.current == "toy-big"
         assert "toy-big" in drawn(pilot)
+
+
+async def test_what_only_the_hub_can_tell_is_no_secret_from_the_offline_mark(hub: FakeHub) -> None:
+    models = Models()
+    async with models.app.run_test(size=(80, 24)) as pilot:
+        await models.on(pilot, PAIR)
+        await pilot.press("enter")
+        await models.answer(pilot, "escape")
+        assert not models.screen.asked_hub, "the catalogue knows this one"
+        await models.on(pilot, "qwen2.5-coder-14b")
+        await pilot.press("enter")
+        assert models.screen.asked_hub
+        await until(pilot, lambda: "is not on the hub" in models.said)

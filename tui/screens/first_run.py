@@ -103,7 +103,7 @@ class FirstRunScreen(ModalScreen[FirstChoice]):
         self._options.replace_option_prompt(
             "fetch", printable(f"2  Fetch {offer.row.name}{size} while the small one answers")
         )
-        pass
+        self._options.enable_option("fetch")
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -81,6 +81,7 @@ class ModelsScreen(ShelfView[ModelChoice | None]):
             self._go_on(view.row if view else row)
         elif row.where != "here":
             self.say(f"Looking at what {row.name} would bring…")
+            self.asked_hub |= row.size is None  # only the hub knows it
             self.ask_quote(row, self.load, self.held)
         elif not row.whole:
             self.say(f"Files of {row.name} are gone. Remove it, then fetch it again.")
