@@ -39,10 +39,9 @@ class EdgeSpecApp(SignalAwareApp):
         """Whether a thread is still inside the session after the app has ended."""
         return self._chat.thread_at_work
 
-    @property
-    def farewell(self) -> str:
-        """What to say once the screen is gone; mostly nothing."""
-        return self._chat.farewell
+    def close(self) -> str:
+        """End what goes on in the background, after the app itself; what to say of it, mostly nothing."""
+        return self._chat.close()
 
     def on_mount(self) -> None:
         """Show the conversation, which loads the model itself; greet who is here for the first time."""
@@ -70,8 +69,8 @@ def run_chat(settings: Settings, services: Services | None = None) -> None:
     # A loop of our own: `asyncio.run` would wait at its end for a thread that still loads a model.
     with closing(asyncio.new_event_loop()) as loop:
         app.run(loop=loop)
-    if app.farewell:
-        print(app.farewell, file=sys.stderr)
+    if farewell := app.close():
+        print(farewell, file=sys.stderr)
     code = app.return_code or 0
     if app.thread_at_work:
         # A load cannot be interrupted, and to tear the runtime down beneath it would crash.

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
-_CONTROLS |= {0x7F: 0x2421, 0x2028: 0x0A, 0x2029: 0x0A}
-_CONTROLS |= dict.fromkeys([*range(0x80, 0xA0), *range(0xD800, 0xE000)], 0xFFFD)
+from edgespec.printable import printable
 
-
-def printable(text: str) -> str:
-    """`text` with control characters made visible, so that no text can command the terminal."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROLS)
+__all__ = ["Cleaner", "printable"]
 
 
 class Cleaner:

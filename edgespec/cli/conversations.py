@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgespec.cli.models import table, when
-from edgespec.history.records import SPEAKERS, Entry, Hit, Summary, visible
+from edgespec.history.records import SPEAKERS, Entry, Hit, Summary
+from edgespec.printable import printable
 
 
 def listed(found: Sequence[Summary]) -> str:
@@ -17,9 +18,9 @@ def listed(found: Sequence[Summary]) -> str:
             str(one.id),
             when(one.updated_at),
             str(one.messages),
-            visible(one.model) or "-",
-            visible(one.folder) or "-",
-            visible(one.title) or "-",
+            printable(one.model) or "-",
+            printable(one.folder) or "-",
+            printable(one.title) or "-",
         )
         for one in found
     ]
@@ -29,20 +30,20 @@ def listed(found: Sequence[Summary]) -> str:
 def hits(found: Sequence[Hit]) -> str:
     """Two lines each."""
     return "".join(
-        f"{hit.summary.id}  {when(hit.summary.updated_at)}  {visible(hit.summary.title)}\n"
-        f"    {visible(hit.snippet)}\n"
+        f"{hit.summary.id}  {when(hit.summary.updated_at)}  {printable(hit.summary.title)}\n"
+        f"    {printable(hit.snippet)}\n"
         for hit in found
     )
 
 
 def spoken(summary: Summary, entries: Sequence[Entry]) -> str:
     """A conversation to read, its control characters made visible."""
-    model = f"  {visible(summary.model)}" if summary.model else ""
-    lines = [visible(summary.title), f"{when(summary.updated_at)}{model}"]
+    model = f"  {printable(summary.model)}" if summary.model else ""
+    lines = [printable(summary.title), f"{when(summary.updated_at)}{model}"]
     for entry in entries:
-        speaker = visible(entry.model) or SPEAKERS[entry.role]
+        speaker = printable(entry.model) or SPEAKERS[entry.role]
         cut = "" if entry.complete else "\n(cut)"
-        lines.append(f"\n--- {speaker}, {when(entry.created_at)}\n{visible(entry.content)}{cut}")
+        lines.append(f"\n--- {speaker}, {when(entry.created_at)}\n{printable(entry.content)}{cut}")
     return "\n".join(lines) + "\n"
 
 

@@ -17,7 +17,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.errors import UsageError
 from edgespec.history.problem import HistoryProblem
-from edgespec.history.records import visible
+from edgespec.printable import printable
 
 if TYPE_CHECKING:
     from edgespec.history.store import History
@@ -157,7 +157,7 @@ def _export(history: History, options: argparse.Namespace) -> None:
     file = vars(options).get("file")
     if file is None:
         text = (transfer.to_json if options.json else transfer.to_markdown)(history, number)
-        output.answer(visible(text) if sys.stdout.isatty() else text)
+        output.answer(printable(text) if sys.stdout.isatty() else text)
     elif options.json:
         raise UsageError("The ending of a file says its format.", "Leave out --json or FILE.")
     else:
@@ -182,7 +182,7 @@ def _import(history: History, options: argparse.Namespace) -> None:
         for number in transfer.import_all(history, _read(Path(name)), name):
             stored.append(history.summary(number))
             if not options.json:
-                output.answer(f"Imported as {number}: {visible(stored[-1].title)}\n")
+                output.answer(f"Imported as {number}: {printable(stored[-1].title)}\n")
     if options.json:
         print_json([summary_facts(one) for one in stored])
 
@@ -210,7 +210,7 @@ def _add_rename(options: Parser) -> None:
 def _rename(history: History, options: argparse.Namespace) -> None:
     number = _number(history, options.id)
     history.rename(number, " ".join(options.title))
-    output.answer(f"{number} is called {visible(history.summary(number).title)}\n")
+    output.answer(f"{number} is called {printable(history.summary(number).title)}\n")
 
 
 def _add_move(options: Parser) -> None:
@@ -228,7 +228,7 @@ def _move(history: History, options: argparse.Namespace) -> None:
     number = _number(history, options.id)
     history.move(number, vars(options).get("folder", ""))
     folder = history.summary(number).folder
-    output.answer(f"{number} is in {visible(folder) or 'no folder'}\n")
+    output.answer(f"{number} is in {printable(folder) or 'no folder'}\n")
 
 
 def _add_rm(options: Parser) -> None:
@@ -238,7 +238,7 @@ def _add_rm(options: Parser) -> None:
 
 def _rm(history: History, options: argparse.Namespace) -> None:
     for number in [_number(history, one) for one in options.ids]:
-        title = visible(history.summary(number).title)
+        title = printable(history.summary(number).title)
         if options.for_good:
             history.remove(number)
             output.answer(f"Removed for good: {title}\n")
@@ -251,7 +251,7 @@ def _rm(history: History, options: argparse.Namespace) -> None:
 def _restore(history: History, options: argparse.Namespace) -> None:
     for number in [_number(history, one) for one in options.ids]:
         history.restore(number)
-        output.answer(f"Brought back: {visible(history.summary(number).title)}\n")
+        output.answer(f"Brought back: {printable(history.summary(number).title)}\n")
 
 
 # What they share

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edgespec.history.records import SPEAKERS, Entry, Summary, visible
+from edgespec.history.records import SPEAKERS, Entry, Summary
+from edgespec.printable import printable
 
 FORMAT = 1
 
@@ -33,7 +34,7 @@ def written(summary: Summary, entries: Sequence[Entry]) -> str:
         "created_at": summary.created_at.isoformat(),
         "updated_at": summary.updated_at.isoformat(),
     }
-    head = f"# {visible(summary.title) or 'Conversation'}\n\n<!-- edgespec {_json(facts)} -->\n"
+    head = f"# {printable(summary.title) or 'Conversation'}\n\n<!-- edgespec {_json(facts)} -->\n"
     return head + "".join(_message(entry, end) for entry in entries)
 
 
@@ -76,7 +77,7 @@ def _message(entry: Entry, end: str) -> str:
     facts: dict[str, Any] = {"role": entry.role, "created_at": entry.created_at.isoformat()}
     if entry.role == "assistant":
         facts |= {"model": entry.model, "complete": entry.complete, "stats": dict(entry.stats)}
-    speaker = visible(entry.model) or SPEAKERS[entry.role]
+    speaker = printable(entry.model) or SPEAKERS[entry.role]
     cut = "" if entry.complete else "\n*(cut)*\n"
     return (
         f"\n## {speaker}\n\n<!-- message {_json(facts)} -->\n{entry.content}\n<!-- {end} -->\n"

@@ -80,13 +80,3 @@ def title_of(question: str) -> str:
     if len(title) <= TITLE_CHARACTERS:
         return title
     return title[: TITLE_CHARACTERS - 1].rstrip() + "…"
-
-
-_CONTROLS = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
-_CONTROLS |= {0x7F: 0x2421, 0x2028: 0x0A, 0x2029: 0x0A}
-_CONTROLS |= dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
-
-
-def visible(text: str) -> str:
-    """`text` with control characters made visible, so that no text can command a terminal."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").translate(_CONTROLS)

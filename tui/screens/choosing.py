@@ -27,8 +27,6 @@ class ChoosingScreen(KeepingScreen):
 
     def __init__(self, settings: Settings, services: Services) -> None:
         super().__init__(settings, services)
-        self.farewell = ""
-        """What to say of stopped downloads once the screen is gone."""
         self._downloads = services.downloads
 
     @property
@@ -40,10 +38,12 @@ class ChoosingScreen(KeepingScreen):
             self._downloads = Downloads(on_end=lambda one: self._tell(DownloadEnded(one)))
         return self._downloads
 
-    def on_unmount(self) -> None:
-        """Stop them in order; what came is kept."""
-        if self._downloads is not None:
-            self.farewell = self._downloads.close()
+    def close(self) -> str:
+        """Stop downloads and write what is not written, once the screen is gone; what to say of it."""
+        words = [self._downloads.close()] if self._downloads is not None else []
+        if self.recorder is not None and not self.recorder.close():
+            words.append("The end of the conversation could not be written into the history.")
+        return "\n".join(filter(None, words))
 
     async def action_models(self, argument: str = "") -> None:
         """Choose, fetch and remove models."""

@@ -292,11 +292,6 @@ class ConversationScreen(PictureScreen):
         if not self.thread_at_work:
             self.app.exit()
 
-    def on_unmount(self) -> None:
-        """What was said is written before the process may end."""
-        if self.recorder:
-            self.recorder.close()
-
     @property
     def _model_name(self) -> str:
         return self.session.target_name if self.session else ""
