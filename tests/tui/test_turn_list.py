@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from textual._compositor import Compositor
+from textual.geometry import Size
 from textual.pilot import Pilot
+from textual.widget import Widget
 from textual.widgets import Input
 
 from edgespec.events import Reason
@@ -184,6 +187,31 @@ async def test_far_turns_are_not_laid_out() -> None:
         assert transcript.virtual_size.height == height
 
 
+async def test_new_rows_are_one_layout(monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts: list[int] = []
+    original = Compositor.reflow
+
+    def counting(self: Compositor, parent: Widget, size: Size) -> object:
+        layouts.append(1)
+        return original(self, parent, size)
+
+    async with ReadingApp().run_test(size=(60, 20)) as pilot:
+        transcript = transcript_of(pilot)
+        await transcript.show(talk(40))
+        await transcript.begin_answer(again=False)
+        await come(pilot, "one")
+        await pilot.pause()
+        monkeypatch.setattr(Compositor, "reflow", counting)
+        await come(pilot, " and")
+        await pilot.pause()
+        assert layouts == []
+        await come(pilot, " more\n\ntwo\n\nthree")
+        await pilot.pause()
+        await pilot.pause()
+        assert layouts == [1]
+        assert "  three" in picture(pilot)
+
+
 # Following the end
 
 
@@ -303,6 +331,7 @@ async def test_the_selected_turn_is_in_view_even_when_it_was_never_made() -> Non
             selected = transcript.selected
             assert selected is not None
             await until(pilot, lambda: any(row.startswith("▶") for row in picture(pilot)))
+        assert selected is not None
         assert selected.message == 40
         assert "▶ Question 40." in picture(pilot)
         for _ in range(10):

@@ -48,30 +48,28 @@ def lexer_for(language: str) -> Lexer | None:
 
 
 @cache
-def _style(kind: _TokenType) -> str:
+def _looks(kind: _TokenType) -> tuple[str, bool]:
+    """The style of a token, and whether one can be inside of it as in a string or comment."""
+    from pygments.token import Comment, Error, String  # noqa: PLC0415 - see above
     from textual.highlight import HighlightTheme  # noqa: PLC0415 - see above
 
-    place: _TokenType | None = kind
-    while place is not None:
-        if place in HighlightTheme.STYLES:
-            return HighlightTheme.STYLES[place]
-        place = place.parent
-    return ""
+    kinds = kind.split()
+    styles = [HighlightTheme.STYLES[one] for one in kinds if one in HighlightTheme.STYLES]
+    inside = any(one in (Comment, Error, String) for one in kinds)
+    return (styles[-1] if styles else ""), inside
 
 
 def _pieces(lexer: Lexer, code: str) -> Iterator[tuple[str, str, bool]]:
     """The code cut at line ends: text or a line end, its style, whether it is inside something."""
-    from pygments.token import Comment, Error, String  # noqa: PLC0415 - see above
-
     for kind, value in lexer.get_tokens(code):
-        inside = kind in String or kind in Comment or kind in Error
+        style, inside = _looks(kind)
         first, *others = value.split("\n")
         if first:
-            yield first, _style(kind), inside
+            yield first, style, inside
         for other in others:
             yield "\n", "", inside
             if other:
-                yield other, _style(kind), inside
+                yield other, style, inside
 
 
 def _coloured(lexer: Lexer, code: str) -> tuple[list[Content], int]:

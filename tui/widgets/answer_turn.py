@@ -23,6 +23,8 @@ CUT_NOTES = {
     Reason.CONTEXT: "cut: context full",
     Reason.CANCELLED: "stopped",
 }
+OWN_SHARE = 0.25
+"""Part of a processor that drawing may take where text comes unpaced; the app's worker paces it."""
 SPACE = Line(Content(""))
 
 
@@ -49,8 +51,10 @@ class AnswerTurn(Turn):
         self._tint = False
         self._streamed = False
         self._thinking_open = False
-        self._pace = Pace()
-        self._scheduled = False
+        self._pace = Pace(share=OWN_SHARE)
+        self._drawing = False
+        """Whether the next picture is waited for or on its way."""
+        self._due: asyncio.TimerHandle | None = None
         self._note = "…"
 
     @classmethod
@@ -123,6 +127,12 @@ class AnswerTurn(Turn):
         self._note = ""
         self._schedule()
 
+    def draw(self) -> None:
+        """Draw what was written now, if it is time for a picture: together with what else changes."""
+        if self._due is not None and not self._pace.wait:
+            self._due.cancel()
+            self._catch_up()
+
     def go_on(self) -> None:
         """A cut answer will be continued."""
         self._whole = self.settled = False
@@ -176,12 +186,14 @@ class AnswerTurn(Turn):
         self._drafted.append((start, end))
 
     def _schedule(self) -> None:
-        if not self._scheduled:
-            self._scheduled = True
-            # Not a timer of Textual: one that is late before it begins is never heard of again.
-            asyncio.get_running_loop().call_later(self._pace.wait, self.call_later, self._catch_up)
+        if not self._drawing:
+            self._drawing = True
+            # Not a timer of Textual: one that is late before it has begun is never heard of again.
+            loop = asyncio.get_running_loop()
+            self._due = loop.call_later(self._pace.wait, self._catch_up)
 
     def _catch_up(self) -> None:
+        self._due = None
         self._pace.begin()
         self._source = self._clean
         self.redraw()
@@ -189,7 +201,7 @@ class AnswerTurn(Turn):
 
     def _painted(self) -> None:
         self._pace.end()
-        self._scheduled = False
+        self._drawing = False
         if not self._whole and len(self._source) < len(self._clean):
             self._schedule()
 

@@ -119,6 +119,12 @@ class Drawn(Widget):
 
     # What Textual asks of a widget
 
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        # Textual lays out once more for each new size, which is the one that it has just given.
+        return super()._size_updated(size, virtual_size, container_size, layout=False)
+
     def get_content_width(self, container: Size, viewport: Size) -> int:
         """As wide as it can be."""
         return container.width

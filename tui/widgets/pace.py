@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-LEAST_SECONDS = 0.08
-"""Eyes do not see more than a dozen changes of a text a second."""
+LEAST_SECONDS = 0.1
+"""Nobody reads what changes more often than ten times a second."""
 MOST_SECONDS = 1.0
-SHARE = 0.08
+SHARE = 0.04
 """Part of a processor that drawing may take; a model on the other cores waits for this one too."""
 
 
@@ -19,7 +19,10 @@ class Pace:
         self,
         clock: Callable[[], float] = time.monotonic,
         processor: Callable[[], float] = time.thread_time,
+        *,
+        share: float = SHARE,
     ) -> None:
+        self._share = share
         self._clock = clock
         self._processor = processor
         self._begun = 0.0
@@ -33,7 +36,7 @@ class Pace:
     def end(self) -> None:
         """What was drawn is on the screen."""
         cost = self._processor() - self._used
-        self._next = self._begun + min(max(cost / SHARE, LEAST_SECONDS), MOST_SECONDS)
+        self._next = self._begun + min(max(cost / self._share, LEAST_SECONDS), MOST_SECONDS)
 
     @property
     def wait(self) -> float:

@@ -152,6 +152,11 @@ class Transcript(TurnList):
             self._answer.write(text, drafted)
             self.note_more()
 
+    def draw(self) -> None:
+        """Draw what was written without waiting, so that it is one picture with what follows."""
+        if self._answer is not None:
+            self._answer.draw()
+
     async def finish_answer(self, text: str, reason: Reason) -> None:
         """Show the final text of the answer."""
         if self._answer is not None:

@@ -179,6 +179,12 @@ class TurnList(VerticalScroll, can_focus=False):
             self.app._start_widget(self, bar)
         return self._vertical_scrollbar
 
+    def _size_updated(
+        self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True
+    ) -> bool:
+        # More rows to scroll change nothing on the screen: no second layout for each new row.
+        return super()._size_updated(size, virtual_size, container_size, layout=False)
+
     def arrange(self, size: Size, optimal: bool = False) -> DockArrangeResult:
         """Place the turns near the view. Textual asks for each layout and each scroll."""
         key = (size, self._nodes._updates, optimal)
