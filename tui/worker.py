@@ -8,6 +8,7 @@ runtime's memory is never freed beneath a running call.
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar, assert_never
@@ -32,6 +33,7 @@ from tui.messages import (
     TextArrived,
 )
 from tui.session_like import Opener, SessionLike, Start
+from tui.widgets.pace import Pace
 
 if TYPE_CHECKING:
     from edgespec.settings import Settings
@@ -39,8 +41,9 @@ if TYPE_CHECKING:
 
 Event = TypeVar("Event")
 
-MAIL_SECONDS = 0.1
-"""Time in which what a fast model writes is gathered before the screen hears of it."""
+SWITCH_SECONDS = 0.0005
+"""How long the decoding thread waits at most for a picture that is being drawn; Python's own is ten
+times as much, and a fast model needs the interpreter for a moment after each token."""
 
 
 class MailArrived(Message, bubble=False):
@@ -59,9 +62,8 @@ class SessionScreen(Screen[None]):
         self._at_work = False
         self._stop = threading.Event()
         self._leaving = threading.Event()
-        self._mail: Letterbox[TextDelta | StatsArrived] = Letterbox(
-            lambda: self._tell(MailArrived())
-        )
+        self._mail: Letterbox[TextDelta | StatsArrived] = Letterbox(self._ring)
+        self._pace = Pace()
 
     @property
     def session(self) -> SessionLike | None:
@@ -184,6 +186,7 @@ class SessionScreen(Screen[None]):
 
     def _relay(self, session: SessionLike, events: Iterator[ReplyEvent]) -> None:
         """Tell what happens; text and numbers through the letterbox, for they come with each token."""
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             for event in events:
                 # A stop that came before the session began to listen would be lost otherwise.
@@ -219,8 +222,14 @@ class SessionScreen(Screen[None]):
 
     @on(MailArrived)
     def _collect_mail(self) -> None:
+        """Draw what has come, and hear of more only when there is time for another picture."""
+        self._pace.begin()
         self._deliver()
-        asyncio.get_running_loop().call_later(MAIL_SECONDS, self._look_for_mail)
+        self.call_after_refresh(self._mail_is_drawn)
+
+    def _mail_is_drawn(self) -> None:
+        self._pace.end()
+        asyncio.get_running_loop().call_later(self._pace.wait, self._look_for_mail)
 
     def _look_for_mail(self) -> None:
         if self._mail.rest():
@@ -242,6 +251,9 @@ class SessionScreen(Screen[None]):
             session, self._session = self._session, None
         if session is not None:
             session.close()
+
+    def _ring(self) -> None:
+        self._tell(MailArrived())
 
     def _tell(self, message: Message) -> None:
         # Nobody listens to a screen that is leaving, and its event loop may be closed.

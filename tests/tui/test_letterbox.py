@@ -25,7 +25,12 @@ def test_it_rings_once_until_it_has_rested() -> None:
 def test_nothing_is_lost_between_threads() -> None:
     rung = threading.Event()
     box: Letterbox[int] = Letterbox(rung.set)
-    writer = threading.Thread(target=lambda: [box.put(number) for number in range(20_000)])
+
+    def write() -> None:
+        for number in range(20_000):
+            box.put(number)
+
+    writer = threading.Thread(target=write)
     writer.start()
     taken: list[int] = []
     while len(taken) < 20_000:

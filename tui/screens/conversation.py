@@ -191,6 +191,7 @@ class ConversationScreen(PictureScreen):
             self.transcript.write(piece.text, piece.drafted)
             if self.recorder:
                 self.recorder.grow(piece.text)
+        self.transcript.draw()
 
     @on(StatsArrived)
     def _stats_arrived(self, event: StatsArrived) -> None:

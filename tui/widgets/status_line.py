@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "—"
 SEPARATOR = " │ "
-REDRAW_SECONDS = 0.1
+REDRAW_SECONDS = 0.05
 """Least time between two redraws; every redraw takes time from the model."""
 
 
