@@ -31,17 +31,12 @@ class SignalAwareApp(App[None]):
         else [Binding("ctrl+z", "suspend_process", "Put aside", show=False, priority=True)]
     )
 
-    _stopped = False
-    """Whether a continuation is still to come that was waited for."""
-
     def on_mount(self) -> None:
         """Take the signals over from the driver."""
         if sys.platform == "win32" or self.is_headless:
             return
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGTSTP, self._put_aside)
-        loop.add_signal_handler(signal.SIGCONT, self._continued)
-        loop.add_signal_handler(signal.SIGTERM, self._leave)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._leave)
+        self._attend()
 
     def action_suspend_process(self) -> None:
         """Put the app aside as the terminal's own Ctrl+Z would, and with it what has started it."""
@@ -61,18 +56,23 @@ class SignalAwareApp(App[None]):
         self.app_suspend_signal.publish(self)
         # First: once its child has stopped, the shell takes the terminal, and it is no longer ours.
         driver.suspend_application_mode()
-        self._stopped = True
-        loop.remove_signal_handler(signal.SIGTSTP)
+        for number in (signal.SIGTSTP, signal.SIGCONT):
+            loop.remove_signal_handler(number)
         os.killpg(os.getpgrp(), signal.SIGTSTP)
-        loop.add_signal_handler(signal.SIGTSTP, self._put_aside)
         self._take_up(driver)
+        self._attend()
 
     def _continued(self) -> None:
         """After a stop that did not ask: the terminal may be in any state, so begin anew."""
-        stopped, self._stopped = self._stopped, False
-        if self._driver is not None and not stopped:
+        if self._driver is not None:
             self._driver.suspend_application_mode()
             self._take_up(self._driver)
+
+    def _attend(self) -> None:
+        if sys.platform != "win32":
+            loop = asyncio.get_running_loop()
+            loop.add_signal_handler(signal.SIGTSTP, self._put_aside)
+            loop.add_signal_handler(signal.SIGCONT, self._continued)
 
     def _take_up(self, driver: Driver) -> None:
         for _ in range(100):

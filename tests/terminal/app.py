@@ -22,6 +22,8 @@ ANSWERING = "esc Stop"
 STOPPED = "stopped"
 ESC_AGAIN = "Esc once more"
 CUT = "cut: token budget"
+AT_REST = "Again"
+"""In the footer, once there is an answer and the next message can be sent."""
 SPEED = re.compile(r"\d (?:tok|t)/s")
 NOT_SAVED = "kept in memory meanwhile"
 SAVED_AGAIN = "The history is written again"
@@ -86,9 +88,8 @@ class App:
         )
 
     def at_rest(self) -> str:
-        """Wait until no answer runs."""
-        self.terminal.until(self._speed, "the speed of the answer")
-        return self.terminal.wait(gone=(ANSWERING, "reading"))
+        """Wait until an answer has come to its end."""
+        return self.terminal.wait(AT_REST, EMPTY_PROMPT, gone=(ANSWERING,))
 
     def _speed(self) -> bool:
         return SPEED.search(self.terminal.screen()) is not None
