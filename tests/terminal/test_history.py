@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -35,7 +36,7 @@ def home(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(environment["EDGESPEC_HOME"])
 
 
-def conversations() -> list[list[Entry]]:
+def conversations() -> list[Sequence[Entry]]:
     """All that is kept, the newest conversation first."""
     history = History.open()
     try:
