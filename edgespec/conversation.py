@@ -84,5 +84,5 @@ def _too_long(needed: int, budget: int, with_system: bool) -> ContextFullError:
     what = "The message and the system text take" if with_system else "The message takes"
     return ContextFullError(
         f"{what} {needed} tokens as a prompt, but the context has room for {max(budget, 0)}.",
-        "Shorten the message or give the model a larger context with --ctx.",
+        "Shorten the message or, where the model can take more, give it a larger context with --ctx.",
     )

@@ -118,6 +118,11 @@ class Pair:
             target.close()
             raise
         ahead.target.mark_used()
+        most = target.weights.trained_context
+        if most and most < load.context:
+            pair.notices.append(
+                f"{target.weights.name} takes {most} tokens of context at most, not {load.context}."
+            )
         pair.notices += memory_words.notices(ahead.plan)
         if load.model is None:
             pair.notices.insert(0, SMALL_DEFAULT.format(name=target.weights.name))

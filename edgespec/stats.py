@@ -49,10 +49,18 @@ class Stats:
 
     @property
     def speed_up(self) -> float | None:
-        """How many times as fast as plain decoding, by `plain_seconds`; None where that is not known."""
-        if self.plain_seconds is None or self.tokens_per_second is None:
+        """How many times as fast as plain decoding, by `plain_seconds`; None where that is not known.
+
+        At most the tokens of a round, which takes no less than a plain pass: what is above that tells
+        of a machine that was slower when plain decoding was measured.
+        """
+        if (
+            self.plain_seconds is None
+            or self.tokens_per_second is None
+            or not self.tokens_per_round
+        ):
             return None
-        return self.tokens_per_second * self.plain_seconds
+        return min(self.tokens_per_second * self.plain_seconds, self.tokens_per_round)
 
     @property
     def tokens_per_second(self) -> float | None:

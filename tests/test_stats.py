@@ -69,3 +69,12 @@ def test_rounds_are_counted_by_what_drafted_in_them() -> None:
     assert stats.rounds_by == (("draft", 2), ("plain", 2))
     assert stats.last_draft == ("plain", 0)
     assert fold(by_model).last_draft == ("draft", 8)
+
+
+def test_a_speed_up_is_no_more_than_the_tokens_of_a_round() -> None:
+    stats = fold(FirstToken(1, 0.5), made(3, 4, 3, 2), made(1, 4, 1, 0))
+    assert stats.speed_up is None, "nobody measured plain decoding"
+    assert replace(stats, plain_seconds=0.75).speed_up == 1.5
+    assert replace(stats, plain_seconds=0.25).speed_up == 0.5
+    assert replace(stats, plain_seconds=9.0).speed_up == 2.0
+    assert replace(Stats(), plain_seconds=1.0).speed_up is None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from edgespec.history.store import History
     from edgespec.personas import Personas
-    from edgespec.settings import Settings
+    from edgespec.settings import Load, Settings
     from tui.downloads import Downloads
     from tui.prompt_history import PromptHistory
     from tui.session_like import Opener, SessionLike
@@ -40,6 +40,21 @@ def load_personas() -> Personas:
     return load_all()
 
 
+def missing_files(load: Load) -> str:
+    """Why the files that `load` names cannot be loaded; empty when they are there and whole."""
+    from model_registry import locate  # noqa: PLC0415 - see above
+    from model_registry.inspect import check_file  # noqa: PLC0415 - see above
+    from model_registry.problem import ModelFileProblem  # noqa: PLC0415 - see above
+
+    try:
+        check_file(locate.find(load.model, with_draft=False).target)
+        if load.draft not in {None, "none", "lookup"}:
+            check_file(locate.find(load.draft, role="draft").target)
+    except ModelFileProblem as problem:
+        return f"{problem.message} {problem.hint}".strip()
+    return ""
+
+
 def is_first_run(model: str | None) -> bool:
     """Whether nothing is stored, no model was named, and it was not asked before."""
     from edgespec.first_run import due  # noqa: PLC0415 - see above
@@ -62,6 +77,8 @@ class Services:
     open_history: Callable[[], History] | None = open_history
     """None where nothing is to be kept."""
     personas: Callable[[], Personas] = load_personas
+    missing: Callable[[Load], str] | None = None
+    """Why models cannot be loaded, by their headers alone; empty when they may. Called in a thread."""
     dropped: Callable[[str], Sequence[Path]] = dropped_files
     prompts: PromptHistory | None = None
     """What was written in earlier sessions."""
@@ -75,4 +92,6 @@ def own_services() -> Services:
     """Those of the person who starts the app."""
     from tui.prompt_history import PromptHistory, default_path  # noqa: PLC0415 - see above
 
-    return Services(prompts=PromptHistory(default_path()), first_run=is_first_run)
+    return Services(
+        prompts=PromptHistory(default_path()), first_run=is_first_run, missing=missing_files
+    )

@@ -135,6 +135,11 @@ class Recorder:
         with self._changing(hurry=True) as talk:
             talk.folder = talk.new_folder = folder
 
+    def become(self, persona: str, system: str) -> None:
+        """Somebody else answers in the running conversation."""
+        with self._changing(hurry=True) as talk:
+            talk.become(persona, system)
+
     def flush(self, timeout: float) -> bool:
         """Write now. True once all of before is in the file; False after a failure or `timeout` seconds."""
         with self._wake:

@@ -56,6 +56,7 @@ class Talk:
     """The leaf that the file shows, as far as it is known here."""
     new_title: str | None = None
     new_folder: str | None = None
+    new_persona: str | None = None
     """What the file does not know yet."""
     writer: str = ""
     """The model that answers."""
@@ -95,7 +96,8 @@ class Talk:
     @property
     def pending(self) -> bool:
         """Whether there is something to write."""
-        named = self.new_title is not None or self.new_folder is not None
+        new = (self.new_title, self.new_folder, self.new_persona)
+        named = any(value is not None for value in new)
         unwritten = any(node.revision != node.written for node in self.nodes)
         return unwritten or (named and bool(self.nodes))
 
@@ -144,6 +146,14 @@ class Talk:
         self.growing = self.again = None
         self.waiting = False
 
+    def become(self, persona: str, system: str) -> None:
+        """Somebody else answers from now on; the system text of all that is shown changes with it."""
+        self.persona = self.new_persona = persona
+        self.system = system
+        if self.nodes and self.nodes[0].role == "system":
+            self.nodes[0].parts = [system]
+            self.nodes[0].revision += 1
+
     def give_up(self) -> None:
         """There was an error: what came stays a branch, and what was shown before is shown."""
         self.path = self.before
@@ -158,8 +168,9 @@ class Talk:
             if node.revision != node.written
         ]
 
-    def named(self, title: str | None, folder: str | None) -> None:
+    def named(self, title: str | None, folder: str | None, persona: str | None) -> None:
         """These are written."""
+        self.new_persona = None if self.new_persona == persona else self.new_persona
         self.new_title = None if self.new_title == title else self.new_title
         self.new_folder = None if self.new_folder == folder else self.new_folder
 

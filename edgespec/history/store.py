@@ -137,6 +137,15 @@ class History(Reader):
         with self._db.writing() as sql:
             self._change(sql, conversation, folder=given)
 
+    def become(self, conversation: int, persona: str) -> None:
+        """Say who answers in it; empty for nobody in particular."""
+        given = rows.line(persona)
+        if conversation in self._begun:
+            self._begun[conversation] = replace(self._begun[conversation], persona=given)
+            return
+        with self._db.writing() as sql:
+            self._change(sql, conversation, persona=given)
+
     def delete(self, conversation: int) -> None:
         """Take it out of lists and searches; for thirty days `restore` brings it back."""
         with self._db.writing() as sql:

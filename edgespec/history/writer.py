@@ -75,7 +75,7 @@ class Writer:
     def _save(self, history: History, talk: Talk) -> None:
         with self._lock:
             changes, leaf = talk.changes(), talk.head_now
-            title, folder = talk.new_title, talk.new_folder
+            title, folder, persona = talk.new_title, talk.new_folder, talk.new_persona
         if talk.id is None:
             if not changes:
                 return
@@ -88,11 +88,13 @@ class Writer:
             history.rename(talk.id, title)
         if folder is not None:
             history.move(talk.id, folder)
+        if persona is not None:
+            history.become(talk.id, persona)
         if leaf is not None and leaf.id is not None and leaf.id != talk.head:
             history.set_head(talk.id, leaf.id)
             talk.head = leaf.id
         with self._lock:
-            talk.named(title, folder)
+            talk.named(title, folder, persona)
 
 
 def _save_message(history: History, talk: Talk, conversation: int, change: Change) -> None:

@@ -377,3 +377,97 @@ async def test_commands_wait_for_the_answer(open_history: Opened) -> None:
         gate.open()
         await settled(pilot)
         assert "tok/s" in status(pilot)
+
+
+async def test_a_persona_stays_with_its_conversation(open_history: Opened) -> None:
+    session = FakeSession(answer("one"), answer("two"))
+    async with make_app(session, open_history=open_history).run_test(size=(100, 30)) as pilot:
+        await ready(pilot)
+        await talk(pilot, "first")
+        await command(pilot, "/persona tutor")
+        await until(pilot, lambda: session.settings.persona == "tutor")
+        await until(pilot, lambda: stored_persona(open_history) == "tutor")
+    other = FakeSession(answer("three"))
+    async with make_app(other, open_history=open_history).run_test(size=(100, 30)) as pilot:
+        await ready(pilot)
+        prompt(pilot).load_text("/history")
+        await pilot.press("enter")
+        await until(pilot, lambda: "first" in picture(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: other.settings.persona == "tutor")
+        await until(pilot, lambda: "as tutor" in drawn(pilot))
+
+
+def stored_persona(open_history: Opened) -> str:
+    with closing(open_history()) as history:
+        return history.list()[0].persona
+
+
+async def test_numbers_of_another_conversation_are_taken_away(open_history: Opened) -> None:
+    session = FakeSession(answer("one"))
+    async with make_app(session, open_history=open_history).run_test() as pilot:
+        await ready(pilot)
+        await talk(pilot, "first")
+        assert "42.5 tok/s" in status(pilot)
+        await command(pilot, "/new")
+        await until(pilot, lambda: "— tok/s" in status(pilot))
+        assert "512" not in status(pilot).split("/")[0]
+
+
+async def test_a_first_message_that_is_refused_is_no_conversation(open_history: Opened) -> None:
+    session = FakeSession([DecodeError("Too long.")], answer("one"))
+    async with make_app(session, open_history=open_history).run_test() as pilot:
+        await ready(pilot)
+        await send(pilot, "first")
+        await until(pilot, lambda: errors(pilot) == ["Error: Too long."])
+        await ready(pilot)
+        await until(pilot, lambda: not stored(open_history))
+        assert prompt(pilot).text == "first"
+        await pilot.press("enter")
+        await settled(pilot)
+        await until(pilot, lambda: texts(open_history) == ["first", "one"])
+
+
+async def test_a_conversation_that_begins_with_a_file_is_called_by_its_question(
+    open_history: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text("some text\n")
+    session = FakeSession(answer("one"))
+    async with make_app(session, open_history=open_history).run_test() as pilot:
+        await ready(pilot)
+        await command(pilot, "/attach a.txt")
+        await until(pilot, lambda: "a.txt (" in drawn(pilot))
+        await talk(pilot, "What is in it?")
+        await until(pilot, lambda: bool(stored(open_history)))
+        with closing(open_history()) as history:
+            assert history.list()[0].title == "What is in it?"
+
+
+async def test_a_model_that_is_not_there_takes_nothing_away() -> None:
+    models = Models()
+    services = Services(
+        open_session=models,
+        open_history=None,
+        missing=lambda load: "There is none." if load.model == "nosuch" else "",
+    )
+    app = EdgeSpecApp(Settings(load=Load(model="small")), services)
+    async with app.run_test() as pilot:
+        await ready(pilot)
+        await command(pilot, "/model nosuch")
+        await until(pilot, lambda: errors(pilot) == ["Error: There is none."])
+        assert len(models.opened) == 1
+        assert models.opened[0].closes == 0
+
+
+async def test_ctrl_c_stops_an_answer() -> None:
+    gate = Gate()
+    session = FakeSession([TextDelta("text"), StatsChanged(STATS), gate, *answer("never")])
+    async with make_app(session).run_test() as pilot:
+        await ready(pilot)
+        await send(pilot, "x")
+        await until(pilot, gate.reached.is_set)
+        await pilot.press("ctrl+c")
+        await settled(pilot)
+        assert session.cancels == 1
+        assert answers(pilot)[0].note == "stopped"

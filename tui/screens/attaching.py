@@ -72,6 +72,8 @@ class AttachingScreen(ChoosingScreen):
             return
         from tui.screens.attach import AttachScreen  # noqa: PLC0415 - opened seldom
 
+        if pattern and not dropped:
+            dropped = await asyncio.to_thread(_one_file, pattern)
         if dropped:
             found = await self._read(dropped)
         else:
@@ -112,3 +114,14 @@ class AttachingScreen(ChoosingScreen):
                 f"with it: {names}; {self.room} tokens are free.{tight}  /detach takes them away"
             )
         )
+
+
+def _one_file(pattern: str) -> tuple[Path, ...]:
+    """The file that is meant, where it is exactly one: nothing is to be chosen then."""
+    from edgespec.attachments import expand  # noqa: PLC0415 - see above
+
+    try:
+        found = expand(pattern)
+    except EdgeSpecError:
+        return ()
+    return tuple(found) if len(found) == 1 and found[0].is_file() else ()

@@ -54,6 +54,7 @@ class ChatScreen(AttachingScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "Stop"),
         *_bindings(),
+        Binding("ctrl+c", "interrupt", "Copy or stop", show=False, priority=True),
         Binding("tab", "look_back", "Select a message", show=False),
     ]
 
@@ -88,6 +89,17 @@ class ChatScreen(AttachingScreen):
             self.prompt.load_text("")
         self.transcript.select_none()
 
+    def action_interrupt(self) -> None:
+        """What Ctrl+C means at this moment: copy what is marked, stop the answer, or tell how to leave."""
+        if self.prompt.selected_text:
+            self.prompt.action_copy()
+        elif self.get_selected_text():
+            self.action_copy_text()
+        elif self.phase is Phase.ANSWERING:
+            self.action_stop()
+        else:
+            self.app.action_help_quit()
+
     def _stop_answer(self) -> None:
         now = time.monotonic()
         if self.status.stats.tokens > GUARDED_TOKENS and now > self._guarded_until:
@@ -118,6 +130,7 @@ class ChatScreen(AttachingScreen):
             self.prompt.hint = "There is no message of yours to change"
             return
         self.prompt.load_text(self.question_of(turn))
+        self.prompt.move_cursor(self.prompt.document.end)
         self.editing = turn
         self.prompt.border_title = "changes your message; Esc leaves it as it is"
         self.prompt.focus()

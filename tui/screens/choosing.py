@@ -15,6 +15,7 @@ from tui.screens.keeping import KeepingScreen
 from tui.screens.picture import model_title
 
 if TYPE_CHECKING:
+    from edgespec.history.records import Summary
     from edgespec.personas import Persona
     from edgespec.settings import Load, Settings
     from tui.downloads import Downloads
@@ -113,6 +114,9 @@ class ChoosingScreen(KeepingScreen):
         if load == self.settings.load and self.phase is Phase.READY:
             await self.say("That is what answers already.")
             return
+        if self.services.missing and (why := await asyncio.to_thread(self.services.missing, load)):
+            await self.say(f"Error: {why}", error=True)
+            return
         self.set_phase(Phase.LOADING)
         await self.show_loading(model_title(load.model))
         self.switch_session(replace(self.settings, load=load, notices=()))
@@ -165,10 +169,24 @@ class ChoosingScreen(KeepingScreen):
             return False
         self.settings = settings
         self.name_models()
-        if self.message_count == 0:
-            self.begin_record()
+        if self.recorder:
+            self.recorder.become(settings.persona, settings.system or "")
         await self.say(done)
         return True
+
+    async def resumed(self, summary: Summary) -> None:
+        """Whoever answered in a conversation goes on answering in it."""
+        if not summary.persona or summary.persona == self.settings.persona:
+            return
+        personas = await asyncio.to_thread(self.services.personas)
+        try:
+            persona = personas.named(summary.persona)
+        except EdgeSpecError as error:
+            await self.say(f"Error: {error}", error=True)
+            return
+        from edgespec.personas import apply  # noqa: PLC0415 - used seldom
+
+        await self._configure(apply(self.settings, persona), f"{persona.title} answers here.")
 
     @on(DownloadEnded)
     async def _download_ended(self, event: DownloadEnded) -> None:

@@ -24,7 +24,7 @@ from tui.messages import (
     TextArrived,
 )
 from tui.phase import REFUSALS, Phase
-from tui.screens.picture import PictureScreen, model_title
+from tui.screens.picture import PictureScreen, model_title, title_of
 from tui.session_like import Start
 from tui.widgets.prompt import Prompt
 from tui.widgets.turn import AnswerTurn, Turn, UserTurn
@@ -65,6 +65,8 @@ class ConversationScreen(PictureScreen):
         """A message that was sent before the model was ready."""
         self._asked: UserTurn | None = None
         """The message that the running answer is for; None when it is given again."""
+        self._reopened = False
+        """Whether the models are the ones from before, because others could not be loaded."""
         self._edits = False
         """Whether that message takes the place of another, which comes back if nothing is answered."""
 
@@ -118,6 +120,8 @@ class ConversationScreen(PictureScreen):
         head = len(self.session.messages) - count if self.session else 0
         if self.recorder:
             keep = index if index < count else None
+            if count == 0 and (title := title_of(turn.text)):
+                self.recorder.rename(title)
             self.recorder.begin(turn.text, keep=keep, model=self._model_name)
         if index < count:
             await self._start_answer(lambda session: session.edit(head + index, turn.text))
@@ -154,8 +158,10 @@ class ConversationScreen(PictureScreen):
             return
         self.name_models()
         if self.loading_line is not None:
-            self.loading_line.update(f"{session.target_name} is ready.")
-        for notice in session.notices:
+            again = " again" if self._reopened else ""
+            self.loading_line.update(f"{session.target_name} is ready{again}.")
+        # Of models that are only open again everything was said.
+        for notice in () if self._reopened else session.notices:
             await self.transcript.add_notice(notice, before=self._waiting)
         self.status = replace(
             self.status,
@@ -170,6 +176,7 @@ class ConversationScreen(PictureScreen):
         self.panel.show_why(session.why)
         if self.recorder and self.recorder.conversation is None:
             self.begin_record()
+        self._reopened = False
         self.poll_memory()
 
     @on(OpenFailed)
@@ -178,6 +185,7 @@ class ConversationScreen(PictureScreen):
 
     @on(SwitchFailed)
     async def _switch_failed(self, event: SwitchFailed) -> None:
+        self._reopened = True
         await self.say(f"Error: {event.error}", error=True)
 
     @on(PromptRead)
@@ -239,6 +247,9 @@ class ConversationScreen(PictureScreen):
             self.set_phase(Phase.READY)
             self.at_rest()
             await self._send_waiting()
+
+    def not_asked(self) -> None:
+        """The last question is back in the prompt, and never was a message."""
 
     def at_rest(self) -> None:
         """No work runs; called before a waiting message is sent."""
@@ -337,6 +348,7 @@ class ConversationScreen(PictureScreen):
         self.transcript.follow()
         if self._asked is not None and not answered:
             await self._give_back(self._asked)
+            self.not_asked()
 
     async def _give_back(self, turn: UserTurn) -> None:
         """Let the user send the message again, without taking what they write meanwhile."""

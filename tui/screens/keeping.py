@@ -18,7 +18,7 @@ from tui.phase import REFUSALS, Phase
 from tui.screens.conversation import ConversationScreen
 
 if TYPE_CHECKING:
-    from edgespec.history.records import Entry
+    from edgespec.history.records import Entry, Summary
     from edgespec.history.store import History
 
 FLUSH_SECONDS = 5.0
@@ -36,6 +36,7 @@ class KeepingScreen(ConversationScreen):
         self.stop_editing()
         await self.transcript.clear()
         self.said = []
+        self.reset_numbers()
         self.begin_record()
         await self.say("A new conversation. The one before is in the history.")
 
@@ -94,7 +95,26 @@ class KeepingScreen(ConversationScreen):
         self.stop_editing()
         await self.transcript.show(event.entries)
         self.match_turns()
+        self.reset_numbers()
+        self.refresh_bindings()
+        await self.resumed(event.summary)
         self._count_branches()
+
+    async def resumed(self, summary: Summary) -> None:
+        """A stored conversation is shown now."""
+
+    def not_asked(self) -> None:
+        """A conversation of which nothing was ever answered is none."""
+        if self.recorder and self.message_count == 0:
+            self._forget()
+
+    @work(thread=True, exit_on_error=False, group="history")
+    def _forget(self) -> None:
+        with self._history() as history:
+            conversation, _ = self._shown()
+            self.begin_record()
+            if conversation is not None:
+                history.remove(conversation)
 
     @on(BranchesCounted)
     def _branches_counted(self, event: BranchesCounted) -> None:

@@ -46,6 +46,15 @@ def describe(content: str) -> str:
     return "\n".join([*(f"[file {name}]" for name in names), question]) if names else content
 
 
+def title_of(content: str) -> str:
+    """A title for a conversation that begins with files; empty for any other, which has a first line."""
+    from edgespec.attachments import split  # noqa: PLC0415 - after the first picture
+    from edgespec.history.records import title_of as made_of  # noqa: PLC0415 - see above
+
+    question, names = split(content)
+    return made_of(question) or names[0] if names else ""
+
+
 class PictureScreen(SessionScreen):
     """Owns the widgets; a screen above it decides what they show."""
 
@@ -143,6 +152,12 @@ class PictureScreen(SessionScreen):
         self.status = replace(self.status, activity="", stats=stats, context_used=context_used)
         self.panel.show(stats)
         self.panel.show_context(context_used, self.status.context_size)
+
+    def reset_numbers(self) -> None:
+        """Another conversation: what was said of the last answer does not hold for it."""
+        self.status = replace(self.status, stats=Stats(), context_used=None)
+        self.panel.begin()
+        self.panel.show_context(None, self.status.context_size)
 
     def poll_memory(self) -> None:
         """What the models take now."""
