@@ -18,7 +18,7 @@ def problem(reference: str) -> ModelFileProblem:
 
 
 def test_nothing_means_the_embedded_model() -> None:
-    assert find(None).target == locate(EMBEDDED) == find(EMBEDDED).target
+    assert find(None).target == locate(EMBEDDED) == find(EMBEDDED).target == find("built-in").target
 
 
 def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
