@@ -65,6 +65,16 @@ async def test_drafts_that_follow_one_another_are_one() -> None:
         assert turn.drafted == [(0, 5)]
 
 
+async def test_characters_that_printing_joins_count_once() -> None:
+    async with ReadingApp().run_test() as pilot:
+        transcript = transcript_of(pilot)
+        await transcript.begin_answer(again=False)
+        transcript.write("a\r\nb c", drafted=4)
+        turn = transcript.turns[-1]
+        assert isinstance(turn, AnswerTurn)
+        assert turn.drafted == [(0, 3)]
+
+
 async def test_a_final_text_that_differs_keeps_the_marks_that_are_still_true() -> None:
     async with ReadingApp().run_test() as pilot:
         transcript = transcript_of(pilot)
@@ -96,7 +106,9 @@ async def test_marks_and_thoughts_at_once() -> None:
         await transcript.begin_answer(again=False)
         await come(pilot, "<think>\nhm\n</think>\n\nsure", drafted=25)
         await come(pilot, "ly\nnot", drafted=1)
-        assert marked(pilot) == "surel"
+        await come(pilot, " one\n\nand two", drafted=1)
+        await come(pilot, " rows", drafted=3)
+        assert marked(pilot) == "surel  ro"
         assert "thought for 1 line" in "\n".join(picture(pilot))
 
 
@@ -244,6 +256,19 @@ async def test_a_theme_changes_what_is_drawn() -> None:
         pilot.app.theme = "ansi-dark"
         await pilot.pause()
         assert "x = 1" in "\n".join(picture(pilot))
+
+
+async def test_rows_are_as_wide_as_the_terminal_after_another_size() -> None:
+    async with ReadingApp().run_test(size=(40, 10)) as pilot:
+        turn = await answered(pilot, "<think>hm</think>\n\nText.\n\n```c\nint a;\n```")
+        for width in (40, 70, 30):
+            await pilot.resize_terminal(width, 10)
+            await pilot.pause()
+            strips = turn.render_lines(turn.size.region)
+            assert {strip.cell_length for strip in strips} == {turn.size.width} == {width}
+            assert {sum(map(len, (segment.text for segment in strip))) for strip in strips} == {
+                width
+            }
 
 
 async def test_a_question_is_marked_below() -> None:

@@ -113,6 +113,32 @@ def test_any_text_in_any_pieces_is_drawn_as_the_whole() -> None:
         assert looks(grown.lines(30)) == looks(whole.lines(30)), text
 
 
+@pytest.mark.parametrize(
+    "text", ["1. a\n\n   ```\n   b\n   ```\n10. ten", "- a\n\n- b", "> a\n> b"]
+)
+def test_half_a_line_is_not_taken_for_another_block(text: str) -> None:
+    whole = Document(text)
+    grown = Document()
+    for letter in text:
+        grown.append(letter)
+    assert looks(grown.lines(40)) == looks(whole.lines(40))
+
+
+def test_code_that_is_never_closed_ends_in_the_right_colours() -> None:
+    """Scripts in HTML look like text to a lexer that begins in their midst."""
+    script = "".join(f"let x{n} = 'a' + {n};\n" for n in range(60))
+    code = f"```html\n<script>\n{script}</script>\n"
+    whole = Document(code)
+    whole.finish()
+    grown = Document()
+    for start in range(0, len(code), 40):
+        grown.append(code[start : start + 40])
+        grown.lines(60)
+    assert looks(grown.lines(60)) != looks(whole.lines(60))
+    grown.finish()
+    assert looks(grown.lines(60)) == looks(whole.lines(60))
+
+
 def test_everything_is_drawn() -> None:
     drawn = rows(EVERYTHING, 60)
     for expected in (

@@ -28,6 +28,7 @@ def pieces(text: str, *, opened: bool = False, growing: bool = False) -> list[st
         ("\n<think>hm", ["{hm"]),
         ("<think>a</think>b\n<think>c</think>d", ["{a}", "b", "{c}", "d"]),
         ("hm\n</think>\nyes", ["{hm}", "yes"]),
+        ("<think>a</think>b\n</think>\nc", ["{a}", "b\n</think>\nc"]),
         ("hm.</think>\n\nyes", ["{hm.}", "yes"]),
         ("<think>\n\n</think>\nyes", ["{}", "yes"]),
         ("<think>```\nno end\n</think>\nyes", ["{```\nno end}", "yes"]),
@@ -128,6 +129,16 @@ async def test_an_unopened_thought_folds_when_its_end_comes() -> None:
         shown = "\n".join(picture(pilot))
         assert "Hm" not in shown
         assert "So." in shown
+
+
+async def test_a_thought_may_begin_after_the_answer_did() -> None:
+    async with ReadingApp().run_test(size=(60, 20)) as pilot:
+        await transcript_of(pilot).begin_answer(again=False)
+        await come(pilot, "So.\n<thi")
+        await come(pilot, "nk>hm</think>\nDone.")
+        assert [row for row in picture(pilot) if row] == [
+            "  So.", "  thought for 1 line (Ctrl+T shows)", "  Done.",
+        ]  # fmt: skip
 
 
 async def test_an_empty_thought_is_nothing() -> None:

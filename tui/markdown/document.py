@@ -191,5 +191,5 @@ class Document:
         self._before_tail.append(self._tail[:cut])
         self._tail = self._tail[cut:]
         for label, reference in references.items():
-            if label not in self._references and reference["map"][0] < line:
+            if reference["map"][0] < line:
                 self._references[label] = reference
