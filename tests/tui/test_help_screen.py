@@ -101,6 +101,7 @@ def test_keys_as_people_write_them() -> None:
     assert key_name("pageup") == "Page Up"
     assert key_name("f1") == "F1"
     assert key_name("escape") == "Esc"
+    assert key_name("ctrl+underscore") == "Ctrl+_"
 
 
 def test_keys_of_one_action_are_one_line_and_known_ones_are_left_out() -> None:

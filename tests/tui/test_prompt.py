@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from textual import events
-from textual._xterm_parser import XTermParser
 
 from tests.tui.driving import drawn, make_app, prompt, questions, ready, send, settled, until
 from tests.tui.fake_session import FakeSession, Gate, answer
@@ -307,36 +306,3 @@ async def test_what_was_being_written_comes_back_with_undo() -> None:
         host.prompt.write_again("old")
         await pilot.press("ctrl+z")
         assert host.prompt.text == "being written"
-
-
-async def test_a_line_break_as_terminals_send_it() -> None:
-    host = Host()
-    keys = [
-        "\n",
-        "\x1b\r",
-        "\x1b[13;2u",
-        "\x1b[13;3u",
-        "\x1b[106;5u",
-        "\x1b[27;2;13~",
-        "\x1b[27;3;13~",
-    ]
-    async with host.run_test() as pilot:
-        for key in keys:
-            parser = XTermParser()
-            for event in [*parser.feed(f"a{key}b"), *parser.feed("")]:
-                pilot.app.post_message(event)
-            await pilot.pause()
-            assert (key, host.prompt.text) == (key, "a\nb")
-            host.prompt.load_text("")
-    assert host.sent == []
-
-
-async def test_enter_as_terminals_send_it() -> None:
-    host = Host()
-    async with host.run_test() as pilot:
-        for count, key in enumerate(["\r", "\x1b[13u", "\x1b[109;5u"], 1):
-            parser = XTermParser()
-            for event in [*parser.feed(f"a{key}"), *parser.feed("")]:
-                pilot.app.post_message(event)
-            await until(pilot, lambda: len(host.sent) == count)  # noqa: B023 - awaited at once
-    assert host.sent == [("a", "a")] * 3

@@ -56,6 +56,8 @@ _NAMES = {
     "pagedown": "Page Down",
     "question_mark": "?",
     "slash": "/",
+    "underscore": "_",
+    "minus": "-",
 }
 
 

@@ -49,6 +49,9 @@ class Prompt(CompletingArea):
         Binding("ctrl+up", "earlier", "What was sent before", show=False),
         Binding("ctrl+down", "later", "What was sent after", show=False),
         *CompletingArea.BINDINGS,
+        # Ctrl+Z too, but on Unix the app is put aside with it. A terminal that cannot tell more sends
+        # the first for each of these, as readline has it.
+        Binding("ctrl+underscore,ctrl+slash,ctrl+shift+minus", "undo", "Undo", show=False),
         Binding("pageup", "screen.read('page_up')", "Scroll up", show=False),
         Binding("pagedown", "screen.read('page_down')", "Scroll down", show=False),
         Binding("ctrl+home", "screen.read('start')", "To the start", show=False),
