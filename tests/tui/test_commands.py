@@ -8,8 +8,17 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import TextArea
 
-from tests.tui.driving import eventually, make_app, ready, until
-from tests.tui.fake_session import FakeSession
+from tests.tui.driving import (
+    eventually,
+    make_app,
+    prompt,
+    questions,
+    ready,
+    screen,
+    settled,
+    until,
+)
+from tests.tui.fake_session import FakeSession, answer
 from tests.tui.prompt_host import Host, paste
 from tui.commands import (
     COMMANDS,
@@ -291,3 +300,19 @@ async def test_the_palette_lists_every_command_where_it_can_run() -> None:
         found = [hit.text async for hit in CommandProvider(app.commands).search("drafted")]
         assert "/help" not in found
         assert [hit async for hit in CommandProvider(Screen()).discover()] == []
+
+
+async def test_a_message_that_looks_like_a_command_is_changed_and_sent_as_a_message() -> None:
+    session = FakeSession(answer("one"), answer("two"))
+    async with make_app(session).run_test() as pilot:
+        await ready(pilot)
+        await pilot.press(*"//help me", "enter")
+        await settled(pilot)
+        await pilot.press(*"draft")
+        screen(pilot).action_run_command("edit", "")
+        await until(pilot, lambda: prompt(pilot).text == "//help me")
+        await pilot.press("ctrl+underscore")
+        assert prompt(pilot).text == "draft"
+        await pilot.press("ctrl+y", "!", "enter")
+        await settled(pilot)
+        assert questions(pilot) == ["/help me!"]

@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from edgespec.errors import EdgeSpecError
 from tui import clipboard
 from tui.commands import COMMANDS
+from tui.folding import Written
 from tui.phase import REFUSALS, Phase
 from tui.screens.attaching import AttachingScreen
 from tui.widgets.prompt import Prompt
@@ -86,7 +87,7 @@ class ChatScreen(AttachingScreen):
             self._stop_answer()
         elif self.editing is not None:
             self.stop_editing()
-            self.prompt.load_text("")
+            self.prompt.fill(Written(""))
         self.transcript.select_none()
 
     def action_interrupt(self) -> None:
@@ -129,8 +130,7 @@ class ChatScreen(AttachingScreen):
         if turn is None or turn not in self.said:
             self.prompt.hint = "There is no message of yours to change"
             return
-        self.prompt.load_text(self.question_of(turn))
-        self.prompt.move_cursor(self.prompt.document.end)
+        self.prompt.write_again(self.question_of(turn))
         self.editing = turn
         self.prompt.border_title = "changes your message; Esc leaves it as it is"
         self.prompt.focus()

@@ -95,8 +95,8 @@ class ConversationScreen(PictureScreen):
             self._waiting.mark("sent when the model is ready")
         else:
             # The phase changed while the message was on its way here.
-            self.prompt.hint = self.prompt.refusal
             self.prompt.put_back(event.text)
+            self.prompt.hint = self.prompt.refusal
 
     async def send(self, text: str) -> None:
         """Ask, or put another question in the place of the one that is edited."""
