@@ -27,7 +27,6 @@ def test_start_chat_stop_and_quit(open_terminal: Open, smollm2: list[str]) -> No
     assert terminal.flag("alternate_on")
 
     app.ask("What is the capital of France? Answer in one word.")
-    app.answering()
     assert "Paris" in app.at_rest()
 
     app.ask(STORY)

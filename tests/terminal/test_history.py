@@ -67,7 +67,6 @@ def test_found_again_and_gone_on_with(open_terminal: Open, smollm2: list[str], h
     app = App(terminal, *smollm2)
     app.ready()
     app.ask(QUESTION)
-    app.answering()
     assert "Paris" in app.at_rest()
     assert app.quit() == 0
     (path,) = conversations()
@@ -87,7 +86,6 @@ def test_found_again_and_gone_on_with(open_terminal: Open, smollm2: list[str], h
     terminal.press("Enter")
     terminal.wait(QUESTION, "Paris", EMPTY_PROMPT)
     app.ask("And of Italy?")
-    app.answering()
     app.at_rest()
     assert app.quit() == 0
     (path,) = conversations()

@@ -82,7 +82,6 @@ def test_suspended_and_resumed(open_terminal: Open, smollm2: list[str]) -> None:
     terminal.until(lambda: frame_width(terminal) == 100, "a frame of the new width")
     app.stop()
     app.ask("Say hello.")
-    app.answering()
     app.at_rest()
     assert app.quit() == 0
     assert_clean(terminal)
