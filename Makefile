@@ -3,6 +3,9 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Real models and a real terminal want the machine for themselves; the rest is tested on two cores.
+ALONE := tests/real tests/terminal
+APART := -n 2 --dist loadfile
 LLAMA := $(shell sed -n 's/^ *"llama-cpp-python==\([0-9.]*\)".*/\1/p' pyproject.toml)
 
 .PHONY: chat test format clean screenshots bench-app bench-start
@@ -15,7 +18,8 @@ test: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(or $(ARGS),$(APART) $(ALONE:%=--ignore=%))
+	$(if $(ARGS),,$(BIN)/python -m pytest $(ALONE))
 
 # Keystrokes while an answer streams, and what drawing it costs the model; about two minutes.
 bench-app: .venv/dev
