@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tui.services import Services
 
 MEMORY_SECONDS = 1.0
+REST_LOOKS = 10
+"""At rest memory is looked at once in so many times: an app that does nothing should take nothing."""
 PANEL_WIDTH = 120
 """Columns from which on the instruments are shown without being asked for."""
 
@@ -73,6 +75,7 @@ class PictureScreen(SessionScreen):
         super().__init__(settings, services.open_session)
         self.services = services
         self.phase = Phase.LOADING
+        self._looks = 0
         self.panel_wanted: bool | None = None
         """Whether the instruments are to be shown; None leaves it to the width."""
         self.headline = Static(id="headline", markup=False)
@@ -99,7 +102,8 @@ class PictureScreen(SessionScreen):
         self.status = replace(self.status, offline=True)
         self.attached_line.display = False
         self.prompt.focus()
-        self.set_interval(MEMORY_SECONDS, self.poll_memory)
+        self.prompt.cursor_blink = False  # each blink paints
+        self.set_interval(MEMORY_SECONDS, self._look)
 
     def on_resize(self, event: events.Resize) -> None:
         """Where there is room, the instruments are there until they are sent away."""
@@ -158,6 +162,11 @@ class PictureScreen(SessionScreen):
         self.status = replace(self.status, stats=Stats(), context_used=None)
         self.panel.begin()
         self.panel.show_context(None, self.status.context_size)
+
+    def _look(self) -> None:
+        self._looks += 1
+        if self.phase is Phase.ANSWERING or self._looks % REST_LOOKS == 0:
+            self.poll_memory()
 
     def poll_memory(self) -> None:
         """What the models take now."""
