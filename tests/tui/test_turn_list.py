@@ -120,6 +120,21 @@ async def test_another_width_keeps_what_is_read_in_view() -> None:
         assert any(row.startswith(top) for row in picture(pilot))
 
 
+async def test_another_width_keeps_the_place_in_a_long_answer() -> None:
+    async with ReadingApp().run_test(size=(100, 20)) as pilot:
+        await answered(pilot, " ".join(f"w{number}" for number in range(3000)))
+        await scroll(pilot, transcript_of(pilot).max_scroll_y // 2)
+
+        def place() -> int:
+            return int(picture(pilot)[0].split()[0].removeprefix("w"))
+
+        before = place()
+        for width in (50, 100):
+            await pilot.resize_terminal(width, 20)
+            await pilot.pause()
+            assert place() == pytest.approx(before, rel=0.05)
+
+
 async def test_at_the_end_another_width_stays_at_the_end() -> None:
     async with ReadingApp().run_test(size=(100, 20)) as pilot:
         transcript = transcript_of(pilot)
@@ -260,6 +275,9 @@ async def test_scrolling_a_conversation_that_is_all_seen_does_not_stop_following
         await answered(pilot, "short")
         transcript.scroll_page_up()
         await pilot.wait_for_animation()
+        await transcript.add_notice("All is seen.")
+        await pilot.pause()
+        assert not more(pilot)
         await answered(pilot, LONG)
         assert "Paragraph 29." in picture(pilot)[-2]
         assert transcript.following

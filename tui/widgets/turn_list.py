@@ -216,13 +216,14 @@ class TurnList(VerticalScroll, can_focus=False):
                 break
             for turn in unknown:
                 turn.rows(size.width)
-        if not self.following and view != round(self.scroll_y):
-            if moving:
-                # What scrolls to a row would end at another turn; better to be there at once.
-                self.app.animator.force_stop_animation(self, "scroll_y")
-                return self._arrange(size)
-            self._move_view(view)
+        moved = not self.following and view != round(self.scroll_y)
+        if moved and moving:
+            # What scrolls to a row would end at another turn; better to be there at once.
+            self.app.animator.force_stop_animation(self, "scroll_y")
+            return self._arrange(size)
         self._places, self._width, self._window = places, size.width, window
+        if moved:
+            self._move_view(view)
         if any(turn.parent is None for turn in near) and not self._opening:
             self._opening = True
             self.call_next(self._open_gaps)
