@@ -13,7 +13,7 @@ from tui.markdown.lines import Line, estimate_rows
 from tui.printing import Cleaner, printable
 from tui.thinking import parts, without_thoughts
 from tui.widgets.drawn import Turn
-from tui.widgets.pace import Pace
+from tui.widgets.pace import LEAST_SECONDS, Pace
 from tui.widgets.section import Section
 
 CUT_NOTES = {
@@ -51,7 +51,7 @@ class AnswerTurn(Turn):
         self._tint = False
         self._streamed = False
         self._thinking_open = False
-        self._pace = Pace(share=OWN_SHARE)
+        self._pace = Pace(share=OWN_SHARE, least=LEAST_SECONDS / 2)
         self._drawing = False
         """Whether the next picture is waited for or on its way."""
         self._due: asyncio.TimerHandle | None = None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 LEAST_SECONDS = 0.1
 """Nobody reads what changes more often than ten times a second."""
 MOST_SECONDS = 1.0
-SHARE = 0.04
+SHARE = 0.03
 """Part of a processor that drawing may take; a model on the other cores waits for this one too."""
 
 
@@ -21,8 +21,9 @@ class Pace:
         processor: Callable[[], float] = time.thread_time,
         *,
         share: float = SHARE,
+        least: float = LEAST_SECONDS,
     ) -> None:
-        self._share = share
+        self._share, self._least = share, least
         self._clock = clock
         self._processor = processor
         self._begun = 0.0
@@ -36,7 +37,7 @@ class Pace:
     def end(self) -> None:
         """What was drawn is on the screen."""
         cost = self._processor() - self._used
-        self._next = self._begun + min(max(cost / self._share, LEAST_SECONDS), MOST_SECONDS)
+        self._next = self._begun + min(max(cost / self._share, self._least), MOST_SECONDS)
 
     @property
     def wait(self) -> float:
