@@ -11,16 +11,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from edgespec.drafters.base import NOTHING, Draft, Drafter, Policy
+from edgespec.drafters.base import NOTHING, Draft, Drafter, Observer, Policy
 from edgespec.errors import Cancelled, ContextFullError, RollbackRefusedError
 from edgespec.events import DecodeEvent, Finished, FirstToken, Prefilled, Reason, Round
-from edgespec.model import LanguageModel, Logits, Token
-from edgespec.sampling import Distribution, Sampling, choose, distribution
-from edgespec.verify import Verdict, verify_greedy, verify_matched, verify_sampled
+from edgespec.model import ROOT, Constraint, LanguageModel, Logits, Token
+from edgespec.sampling import Distribution, Sampling, choose, distribution, penalised
+from edgespec.verify import (
+    Verdict,
+    verify_greedy,
+    verify_kseq,
+    verify_matched,
+    verify_sampled,
+    verify_tree,
+    verify_tree_greedy,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +49,8 @@ class DecodeOptions:
     `uniform` and the target alone, not on what was drafted."""
     uniform: Callable[[], float] = field(default_factory=lambda: np.random.default_rng().random)
     """Draws from [0, 1); a seeded one makes a sampled answer repeatable."""
+    constraint: Constraint | None = None
+    """What the text may be, from its first token on; new for every answer."""
     cancelled: Callable[[], bool] = bool
     """Asked before every pass. A model may also raise `Cancelled` in the midst of one."""
     clock: Callable[[], float] = time.perf_counter
@@ -60,13 +70,13 @@ def decode(
             "Shorten it, or raise --ctx.",
         )
     started = options.clock()
-    judge = _Judge(options, prompt)
+    judge = _Judge(options, prompt, target)
     try:
         yield from _prefill(target, prompt, options)
         drafter.begin(prompt)
         logits = target.extend(prompt[len(target.tokens) :], rows=1)
         token = judge.verify(NOTHING, logits).token
-        judge.text.append(token)
+        judge.take([token], 0)
         drafter.accept([token])
         yield FirstToken(token, options.clock() - started)
         while (reason := judge.finished(target)) is None:
@@ -109,65 +119,131 @@ def _round(target: LanguageModel, drafter: Drafter, judge: _Judge, options: Deco
         raise Cancelled
     begun = options.clock()
     limit = judge.draft_limit(target)
-    draft = drafter.propose(limit, judge.policy) if limit > 0 else NOTHING
+    draft = drafter.propose(limit, judge.policy(target)) if limit > 0 else NOTHING
     drafted = options.clock()
-    logits = target.extend([judge.text[-1], *draft.tokens], rows=len(draft.tokens) + 1)
+    logits = _pass(target, judge.text[-1], draft)
     verified = options.clock()
     verdict = judge.verify(draft, logits)
-    emitted = judge.up_to_end([*draft.tokens[: verdict.accepted], verdict.token])
-    judge.text.extend(emitted)
-    target.truncate(len(judge.text) - 1)
+    emitted = judge.up_to_end([*(draft.tokens[node] for node in verdict.path), verdict.token])
+    if draft.window and isinstance(drafter, Observer):
+        drafter.observe([int(row.argmax()) for row in logits[-draft.window :]])
+    judge.take(emitted, verdict.accepted)
+    if draft.parents:
+        target.keep([0, *(node + 1 for node in verdict.path[: len(emitted) - 1])])
+    else:
+        target.truncate(len(judge.text) - 1)
     drafter.accept(emitted)
     # After an end token in the midst of the draft nothing counts, though it was accepted.
     return Round(
         tokens=tuple(emitted),
-        proposed=len(draft.tokens),
-        tested=min(verdict.accepted + 1, len(draft.tokens), len(emitted)),
+        proposed=len(draft.tokens) - draft.window,
+        tested=min(_tested(draft, verdict), len(emitted)),
         accepted=min(verdict.accepted, len(emitted)),
         draft_seconds=drafted - begun,
         verify_seconds=verified - drafted,
         seconds=options.clock() - begun,
         source=draft.source,
+        rows=len(draft.tokens) + 1,
     )
+
+
+def _pass(target: LanguageModel, last: Token, draft: Draft) -> Logits:
+    """float32[draft + 1, vocabulary] after the last token of the text and after each of the draft."""
+    tokens = [last, *draft.tokens]
+    if draft.parents:
+        return target.grow(tokens, [ROOT, *(parent + 1 for parent in draft.parents)])
+    return target.extend(tokens, rows=len(tokens))
+
+
+def _tested(draft: Draft, verdict: Verdict) -> int:
+    """At how many places of the text a guess was compared with the target."""
+    if not draft.parents:
+        return min(verdict.accepted + 1, len(draft.tokens))
+    last = verdict.path[-1] if verdict.path else ROOT
+    return verdict.accepted + bool(draft.children()[last])
 
 
 class _Judge:
     """The text so far, and what the sampling options make of a row of logits after it."""
 
-    def __init__(self, options: DecodeOptions, prompt: Sequence[Token]) -> None:
+    def __init__(
+        self, options: DecodeOptions, prompt: Sequence[Token], target: LanguageModel
+    ) -> None:
         self.text = list(prompt)
         self._prompt_length = len(prompt)
         self._options = options
         sampling = options.sampling
         draw = options.draw_drafts and not sampling.greedy
-        self.policy = Policy(sampling, options.uniform, draw)
+        nodes = min(target.max_rows, target.batch_size) - 1 if target.branches > 1 else 0
+        self._policy = Policy(
+            sampling, options.uniform, draw, nodes=nodes, branches=target.branches
+        )
         # One row of probabilities is looked at at a time; a fresh one would be paged in each time.
         self._row: Logits | None = None
 
+    def policy(self, target: LanguageModel) -> Policy:
+        """How to propose; a tree must fit what is left of the context."""
+        room = target.capacity - len(target.tokens) - 1
+        nodes = min(room, target.max_rows - 1)
+        return self._policy if self._policy.nodes <= nodes else replace(self._policy, nodes=nodes)
+
     def verify(self, draft: Draft, logits: Logits) -> Verdict:
         """Apply the acceptance rule to float32[draft + 1, vocabulary]."""
-        sampling = self._options.sampling
+        sampling, constraint = self._options.sampling, self._options.constraint
+
+        def own(row: int) -> Token:
+            self._move(draft, row)
+            recent = self._recent(draft, row)
+            if constraint:
+                return constraint.best(penalised(logits[row], sampling, recent))
+            return choose(logits[row], sampling, recent)
+
         if sampling.greedy:
-            return verify_greedy(
-                draft.tokens, lambda row: choose(logits[row], sampling, self._recent(draft, row))
-            )
+            if draft.parents:
+                return verify_tree_greedy(draft, own)
+            return verify_greedy(draft.tokens, own)
 
         if self._row is None:
             self._row = np.empty_like(logits[0])
 
         def target(row: int) -> Distribution:
-            return distribution(logits[row], sampling, self._recent(draft, row), out=self._row)
+            self._move(draft, row)
+            allowed = constraint.apply(logits[row]) if constraint else logits[row]
+            return distribution(allowed, sampling, self._recent(draft, row), out=self._row)
 
+        return self._sample(draft, target)
+
+    def _sample(self, draft: Draft, target: Callable[[int], Distribution]) -> Verdict:
+        uniform = self._options.uniform
         if not self._options.draw_drafts:
-            return verify_matched(draft.tokens, target, self.policy.uniform)
-        return verify_sampled(draft.tokens, draft.proposals, target, self.policy.uniform)
+            if draft.parents:
+                return verify_tree_greedy(draft, lambda row: target(row).draw(uniform()))
+            return verify_matched(draft.tokens, target, uniform)
+        if draft.samples:
+            return verify_kseq(draft, target, uniform)
+        if draft.parents:
+            return verify_tree(draft, target, uniform)
+        return verify_sampled(draft.tokens, draft.proposals, target, uniform)
+
+    def _move(self, draft: Draft, row: int) -> None:
+        """Tell the constraint of the draft token that was kept: rules ask row after row of the text."""
+        if self._options.constraint and row > 0:
+            self._options.constraint.accept(draft.tokens[row - 1])
+
+    def take(self, tokens: Sequence[Token], drafted: int) -> None:
+        """Tokens that become text, the first `drafted` of them from the draft."""
+        self.text.extend(tokens)
+        if self._options.constraint:
+            for token in tokens[drafted:]:
+                self._options.constraint.accept(token)
 
     def _recent(self, draft: Draft, row: int) -> Sequence[Token]:
         """What the penalties look at before the token at `row`: the text and the draft up to there."""
         sampling = self._options.sampling
         if not sampling.looks_back:
             return ()
-        return sampling.window([*sampling.window(self.text), *draft.tokens[:row]])
+        drafted = (draft.tokens[node] for node in draft.path(row - 1))
+        return sampling.window([*sampling.window(self.text), *drafted])
 
     def up_to_end(self, tokens: list[Token]) -> list[Token]:
         """The tokens up to the first end token, that one included."""

@@ -55,9 +55,10 @@ class Round:
     tokens: tuple[int, ...]
     """Tokens emitted: the accepted ones and the target's own (1 or more)."""
     proposed: int
-    """Draft tokens in the verify batch."""
+    """Guesses in the verify batch: more than `tested` in a tree, and after a rejection."""
     tested: int
-    """Draft positions compared with the target; those after a rejection never are."""
+    """Places of the text at which the target was compared with a guess, or with several; those after
+    a rejection never are."""
     accepted: int
     """Draft tokens that were kept: the first `accepted` of `tokens`."""
     draft_seconds: float
@@ -66,6 +67,8 @@ class Round:
     """The whole round, with the time outside the models."""
     source: str = ""
     """The drafter that proposed, where several take turns; empty when nothing was drafted."""
+    rows: int = 1
+    """Rows of the verify pass: the last token of the text, the draft, and what else was computed."""
 
     def keep(self, count: int) -> Round:
         """This round as if it had ended after `count` of its tokens."""

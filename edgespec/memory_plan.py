@@ -43,6 +43,7 @@ class Wish:
     draft: Shape | None = None
     context: int = 4096
     rows: int = 32
+    draft_rows: int = 8
     """Rows of logits that a pass of the target may give."""
     kv_type: str | None = None
     """None for f16, or q8_0 where that helps."""
@@ -195,7 +196,8 @@ def _costs(way: _Way, wish: Wish) -> tuple[ModelCost, ModelCost | None]:
     if draft is None:
         return target, None
     kv_type = way.kv_type if draft.quantisable else "f16"
-    return target, ModelCost(draft, min(way.context, draft.context or way.context), kv_type, 1)
+    context = min(way.context, draft.context or way.context)
+    return target, ModelCost(draft, context, kv_type, wish.draft_rows)
 
 
 def _try(way: _Way, wish: Wish, machine: Machine) -> Plan:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 Token = int
 Logits = NDArray[np.float32]
+ROOT = -1
+"""In a tree of tokens, the parent of a node that follows the text itself."""
 
 
 class LanguageModel(Protocol):
@@ -51,6 +53,41 @@ class LanguageModel(Protocol):
 
     def truncate(self, length: int) -> None:
         """Drop all but the first `length` tokens. Raises `RollbackRefusedError`."""
+        ...
+
+    @property
+    def branches(self) -> int:
+        """How many leaves a tree of tokens may have; 1: `grow` and `keep` are not to be called."""
+        ...
+
+    def grow(self, tokens: Sequence[Token], parents: Sequence[int]) -> Logits:
+        """Compute a tree of tokens below the cached text, each after its own ancestors only.
+
+        float32[len(tokens), vocab_size], the logits after each, a view valid until the next call.
+        `parents` are indices into all nodes grown since the last `keep`, those of this call included
+        and each before its children, or `ROOT`. `tokens` stays as it is, and nothing but `grow` or
+        `keep` may follow. Raises as `extend` does; all nodes are gone then.
+        """
+        ...
+
+    def keep(self, path: Sequence[int]) -> None:
+        """Make the nodes of `path`, from one below the text downwards, text; all others are gone."""
+        ...
+
+
+class Constraint(Protocol):
+    """What may follow at each place of an answer, a grammar for instance. Moved on by text only."""
+
+    def apply(self, logits: Logits) -> Logits:
+        """A copy of float32[vocab_size] with -inf for every token that may not follow."""
+        ...
+
+    def best(self, logits: Logits) -> Token:
+        """The arg-max of what may follow; the same as that of `apply`, and cheaper."""
+        ...
+
+    def accept(self, token: Token) -> None:
+        """Move on: `token`, which may follow, became text."""
         ...
 
 

@@ -47,7 +47,7 @@ class LoadedModel:
     model: LlamaModel
 
     @classmethod
-    def open(cls, path: Path, load: Load, place: Placement, *, max_rows: int) -> LoadedModel:
+    def open(cls, path: Path, load: Load, place: Placement) -> LoadedModel:
         """Load one file as the memory plan says. Raises ModelFileError, OutOfMemoryError."""
         gpus = place.on_gpus
         weights = Weights(
@@ -59,12 +59,15 @@ class LoadedModel:
         )
         try:
             context = min(place.cost.context, weights.trained_context or place.cost.context)
+            # Once a tree was kept the cells lie in another order, which rounds differently.
+            trees = weights.rolls_back and not load.strict
             model = LlamaModel(
                 weights,
                 context=context,
                 threads=load.threads or usable_cores(),
-                max_rows=max_rows,
+                max_rows=place.cost.rows,
                 kv_type=place.cost.kv_type,
+                branches=place.cost.rows if trees else 1,
             )
         except EdgeSpecError:
             weights.close()
@@ -107,9 +110,7 @@ class Pair:
     def open(cls, load: Load) -> Pair:
         """Load and check. Raises ModelFileError, PairError, OutOfMemoryError."""
         ahead = look_ahead(load)
-        target = LoadedModel.open(
-            ahead.target.target, load, ahead.plan.target, max_rows=_longest(load) + 1
-        )
+        target = LoadedModel.open(ahead.target.target, load, ahead.plan.target)
         try:
             pair = cls._with_drafters(target, load, ahead.draft, ahead.plan)
             if len(pair.drafters) > 1:
@@ -253,7 +254,7 @@ def _find_draft(load: Load, own: Path | None) -> Located | None:
 
 def _open_draft(target: LoadedModel, load: Load, found: Located, place: Placement) -> LoadedModel:
     """The draft model, checked against the target."""
-    draft = LoadedModel.open(found.target, load, place, max_rows=1)
+    draft = LoadedModel.open(found.target, load, place)
     try:
         check_pair(target.weights, draft.weights)
     except PairError:

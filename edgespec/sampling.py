@@ -182,7 +182,7 @@ def _normalised(rest: NDArray[np.floating], p: Distribution) -> Distribution:
 
 def choose(logits: Logits, sampling: Sampling, recent: Sequence[Token] = ()) -> Token:
     """The arg-max of float32[vocabulary] logits, after penalties for the tokens in `recent`."""
-    return int((_penalised(logits, sampling, recent) if recent else logits).argmax())
+    return int((penalised(logits, sampling, recent) if recent else logits).argmax())
 
 
 def confidence(logits: Logits, highest: Token, near: NDArray[np.bool_]) -> float:
@@ -205,7 +205,7 @@ def distribution(
     `recent` holds the tokens that the penalties count (`Sampling.window`). A dense result is written
     to `out` when given, so that a caller who keeps several rows allocates none.
     """
-    logits = _penalised(logits, sampling, recent)
+    logits = penalised(logits, sampling, recent)
     ids = _survivors(logits, sampling)
     if ids is None:
         probs = np.subtract(logits, logits.max(), out=out)
@@ -219,8 +219,11 @@ def distribution(
     return Distribution(probs, ids)
 
 
-def _penalised(logits: Logits, sampling: Sampling, recent: Sequence[Token]) -> Logits:
-    """llama.cpp's `llama_sampler_penalties_apply` (src/llama-sampler.cpp) on a copy."""
+def penalised(logits: Logits, sampling: Sampling, recent: Sequence[Token]) -> Logits:
+    """Logits after penalties for the tokens in `recent`; the same array where there are none.
+
+    llama.cpp's `llama_sampler_penalties_apply` (src/llama-sampler.cpp), on a copy.
+    """
     if not recent or not sampling.looks_back:
         return logits
     counted = Counter(token for token in recent if token < len(logits))

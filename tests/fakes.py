@@ -14,8 +14,20 @@ from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import Cancelled, RollbackRefusedError
-from edgespec.model import Logits, Token
+from edgespec.model import ROOT, Logits, Token
 from edgespec.sampling import Distribution
+
+
+class ChainsOnly:
+    """Of a model that takes no trees."""
+
+    branches = 1
+
+    def grow(self, tokens: Sequence[Token], parents: Sequence[int]) -> Logits:
+        raise AssertionError("a tree for a model that takes none")
+
+    def keep(self, path: Sequence[int]) -> None:
+        raise AssertionError("a tree for a model that takes none")
 
 
 class FakeModel:
@@ -30,6 +42,7 @@ class FakeModel:
         batch_size: int = 16,
         max_rows: int = 16,
         refuses: bool = False,
+        branches: int = 16,
     ) -> None:
         self._logits_of = logits_of
         self.vocab_size = vocab_size
@@ -37,7 +50,10 @@ class FakeModel:
         self.batch_size = batch_size
         self.max_rows = max_rows
         self._refuses = refuses
+        self.branches = branches
         self._tokens: list[Token] = []
+        self._nodes: list[tuple[Token, int]] = []
+        """Of the tree below the text: each token and its parent."""
         self.fed = 0
         """Tokens computed so far."""
         self.fail_at: int | None = None
@@ -51,16 +67,51 @@ class FakeModel:
         assert len(tokens) > 0, "an empty batch"
         assert 0 <= rows <= min(len(tokens), self.max_rows), (rows, len(tokens))
         assert len(self._tokens) + len(tokens) <= self.capacity, "beyond the context"
-        assert all(0 <= token < self.vocab_size for token in tokens), "an unknown id"
-        if self.fail_at is not None and self.fed + len(tokens) >= self.fail_at:
-            raise Cancelled
-        self.fed += len(tokens)
+        assert not self._nodes, "a tree is growing"
+        self._feed(tokens)
         start = len(self._tokens) + len(tokens) - rows
         self._tokens.extend(tokens)
         table = [self._logits_of(tuple(self._tokens[: start + row + 1])) for row in range(rows)]
         return np.array(table, np.float32).reshape(rows, self.vocab_size)
 
+    def _feed(self, tokens: Sequence[Token]) -> None:
+        assert all(0 <= token < self.vocab_size for token in tokens), "an unknown id"
+        if self.fail_at is not None and self.fed + len(tokens) >= self.fail_at:
+            self._nodes = []
+            raise Cancelled
+        self.fed += len(tokens)
+
+    def grow(self, tokens: Sequence[Token], parents: Sequence[int]) -> Logits:
+        assert len(tokens) == len(parents) > 0, "an empty batch"
+        assert len(tokens) <= self.max_rows
+        assert len(self._tokens) + len(self._nodes) + len(tokens) <= self.capacity, "full"
+        self._feed(tokens)
+        first = len(self._nodes)
+        self._nodes += zip(tokens, parents, strict=True)
+        assert all(ROOT <= parent < node for node, (_, parent) in enumerate(self._nodes))
+        leaves = set(range(len(self._nodes))) - {parent for _, parent in self._nodes}
+        assert len(leaves) <= self.branches, "more leaves than sequences"
+        table = [self._logits_of(self._text_to(node)) for node in range(first, len(self._nodes))]
+        return np.array(table, np.float32).reshape(len(tokens), self.vocab_size)
+
+    def _text_to(self, node: int) -> tuple[Token, ...]:
+        upwards: list[Token] = []
+        while node != ROOT:
+            token, node = self._nodes[node]
+            upwards.append(token)
+        return (*self._tokens, *reversed(upwards))
+
+    def keep(self, path: Sequence[int]) -> None:
+        last = ROOT
+        for node in path:
+            token, parent = self._nodes[node]
+            assert parent == last, "no path"
+            self._tokens.append(token)
+            last = node
+        self._nodes = []
+
     def truncate(self, length: int) -> None:
+        assert not self._nodes, "a tree is growing"
         if self._refuses and 0 < length < len(self._tokens):
             raise RollbackRefusedError("no", "")
         del self._tokens[length:]

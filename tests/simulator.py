@@ -26,6 +26,7 @@ from edgespec.engine import DecodeOptions, decode
 from edgespec.events import FirstToken, Round
 from edgespec.model import Logits, Token
 from edgespec.sampling import Sampling
+from tests.fakes import ChainsOnly
 
 GREEDY = Sampling(temperature=0)
 
@@ -121,7 +122,7 @@ METAL_LIKE = Machine(
 MACHINES = (CPU_BF16, CPU_Q4, CPU_LEVEL, CUDA_LIKE, METAL_LIKE)
 
 
-class ReplayTarget:
+class ReplayTarget(ChainsOnly):
     """Says what the trace says."""
 
     capacity = 100_000
@@ -150,7 +151,7 @@ class ReplayTarget:
         del self.tokens[length:]
 
 
-class ReplayDraft:
+class ReplayDraft(ChainsOnly):
     """Says what the draft said in the trace, as surely."""
 
     capacity = 100_000

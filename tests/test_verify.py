@@ -276,9 +276,9 @@ def scalar_residual(
             continue
         rest = np.maximum(p.probs - q.prob(token), 0)
         return Verdict(
-            i, Distribution(rest / rest.sum() if rest.sum() else p.probs).draw(uniform())
+            range(i), Distribution(rest / rest.sum() if rest.sum() else p.probs).draw(uniform())
         )
-    return Verdict(len(draft), target(len(draft)).draw(uniform()))
+    return Verdict(range(len(draft)), target(len(draft)).draw(uniform()))
 
 
 def off_by_one(
@@ -403,10 +403,10 @@ def test_law_e_another_target_fails_the_frequencies() -> None:
 @pytest.mark.parametrize(
     ("draft", "rows", "verdict"),
     [
-        ([], [3], Verdict(0, 3)),
-        ([3], [3, 1], Verdict(1, 1)),
-        ([3, 1], [3, 2, 0], Verdict(1, 2)),
-        ([0], [3, 1], Verdict(0, 3)),
+        ([], [3], Verdict(range(0), 3)),
+        ([3], [3, 1], Verdict(range(1), 1)),
+        ([3, 1], [3, 2, 0], Verdict(range(1), 2)),
+        ([0], [3, 1], Verdict(range(0), 3)),
     ],
 )
 def test_greedy_keeps_what_the_target_would_have_said(

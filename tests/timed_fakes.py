@@ -9,6 +9,7 @@ import numpy as np
 from edgespec.calibrate import Bench
 from edgespec.errors import Cancelled
 from edgespec.model import Logits, Token
+from tests.fakes import ChainsOnly
 
 Cost = Callable[[int, int, int], float]
 """Seconds of a pass over so many tokens, at a depth, with so many threads."""
@@ -22,7 +23,7 @@ class Clock:
         return self.now
 
 
-class TimedModel:
+class TimedModel(ChainsOnly):
     """Logits of passes over more than `rounds_alike` rows differ in a bit.
 
     Passes over `taints_from` rows or more leave a cache that makes the rows after them differ.

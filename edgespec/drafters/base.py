@@ -8,22 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from edgespec.model import Token
+from edgespec.model import ROOT, Token
 from edgespec.sampling import Distribution, Sampling
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A guess at the next tokens."""
+    """A guess at the next tokens: a chain, or a tree of them."""
 
     tokens: tuple[Token, ...] = ()
     proposals: tuple[Distribution | None, ...] = ()
-    """For each token the distribution it was drawn from; None where it was the only choice (a point
-    mass). Valid until the drafter's next call."""
+    """For each token the distribution it was drawn from, given that its elder siblings are refused;
+    None where it was the only choice (a point mass). Valid until the drafter's next call."""
     source: str = ""
     """Which drafter made it, where several take turns: `lookup`, `draft`, ... Empty for no draft."""
+    parents: tuple[int, ...] = ()
+    """For each token the index of the one before it, or `ROOT` for the text; empty for a chain.
+    Parents come before their children, and siblings in the order in which they are tried."""
+    samples: tuple[tuple[int, ...], ...] = ()
+    """Independent drafts, each as the indices of its tokens in order, equal beginnings shared: for
+    k-SEQ. `proposals` are then the draft's own distributions, and all tokens belong to a sample."""
+    window: int = 0
+    """So many of the last tokens are no guesses. They are computed in the same pass, and what the
+    target says after each is told to an `Observer`."""
+
+    def children(self) -> list[list[int]]:
+        """By index the guesses that follow it; the last entry, at `ROOT`, those that follow the text."""
+        below: list[list[int]] = [[] for _ in range(len(self.tokens) + 1)]
+        for node in range(len(self.tokens) - self.window):
+            below[self.parents[node] if self.parents else node - 1].append(node)
+        return below
+
+    def path(self, node: int) -> list[int]:
+        """The indices from the text down to `node`, that included; empty for `ROOT`."""
+        if not self.parents:
+            return list(range(node + 1))
+        upwards: list[int] = []
+        while node != ROOT:
+            upwards.append(node)
+            node = self.parents[node]
+        return upwards[::-1]
 
 
 NOTHING = Draft()
@@ -62,6 +88,19 @@ class Policy:
     most likely one as a point mass."""
     pace: Pace | None = None
     """Who decides where the draft ends before its limit; None for nobody."""
+    nodes: int = 0
+    """Tokens that a tree may have at most, a window included; 0: only chains are verified."""
+    branches: int = 1
+    """Leaves that a tree may have at most."""
+
+
+@runtime_checkable
+class Observer(Protocol):
+    """A drafter that uses the target's pass for more than its guesses."""
+
+    def observe(self, own: Sequence[Token]) -> None:
+        """The target's arg-max after each token of the draft's window, before `accept` is called."""
+        ...
 
 
 class Drafter(Protocol):
@@ -75,10 +114,11 @@ class Drafter(Protocol):
         ...
 
     def propose(self, limit: int, policy: Policy) -> Draft:
-        """Guess at most `limit` (1 or more) tokens after all that was told.
+        """Guess at most `limit` (1 or more) tokens in a row after all that was told.
 
         How many, and whether, may depend on the text and on the draft's distributions, never on the
-        values drawn: else the sampled text is biased. Raises `Cancelled`.
+        values drawn: else the sampled text is biased. In a tree a younger sibling, or another branch,
+        may depend on what was drawn before it; what is drawn is never taken out. Raises `Cancelled`.
         """
         ...
 

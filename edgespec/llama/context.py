@@ -11,11 +11,11 @@ import numpy as np
 
 from edgespec.errors import Cancelled, DecodeError, OutOfMemoryError, RollbackRefusedError
 from edgespec.llama.abort import AbortSwitch
+from edgespec.llama.branches import TEXT, Branches
 from edgespec.llama.log import Buffers, native_log
 from edgespec.llama.weights import Weights
 from edgespec.model import Logits, Token
 
-_SEQUENCE = 0
 _ABORTED = 2  # llama_decode's answer when the abort callback said yes (include/llama.h)
 _NO_SLOT = 1
 
@@ -39,10 +39,12 @@ class LlamaModel:
         batch_size: int = 512,
         max_rows: int = 64,
         kv_type: str = "f16",
+        branches: int = 1,
     ) -> None:
         """Make a context of `context` tokens. `max_rows` bounds the logits buffers, which would
         otherwise be sized for a whole batch of vocabulary rows. `kv_type` is f16, q8_0 or q4_0; the
-        latter two turn flash attention on and need heads in blocks of 32.
+        latter two turn flash attention on and need heads in blocks of 32. `branches` above 1 is for
+        a plain KV cache.
 
         Raises OutOfMemoryError.
         """
@@ -55,6 +57,9 @@ class LlamaModel:
         self.row_limit: Callable[[int], int] | None = None
         """By tokens in the cache, the rows that may be asked for, where buffers are not the only limit."""
         self.vocab_size = weights.tokenizer.size
+        # llama.cpp holds a row of logits for every sequence.
+        self.branches = min(branches, self._rows)
+        self._tree: Branches | None = None
         self.native_seconds = 0.0
         """Time spent inside llama.cpp, for those who ask what the loop around it costs."""
         self._tokens: list[Token] = []
@@ -80,6 +85,8 @@ class LlamaModel:
         params.n_ctx = context
         params.n_batch = params.n_ubatch = self.batch_size
         params.n_outputs_max = self._rows
+        # One cache for all sequences: only then can a cell belong to several (src/llama-kv-cache.cpp).
+        params.n_seq_max, params.kv_unified = self.branches, self.branches > 1
         params.n_threads = params.n_threads_batch = threads
         params.no_perf = True
         params.abort_callback = self.abort.callback
@@ -87,10 +94,10 @@ class LlamaModel:
         return params
 
     def _open_batch(self) -> None:
-        self._batch = llama_cpp.llama_batch_init(self.batch_size, 0, 1)
+        self._batch = llama_cpp.llama_batch_init(self.batch_size, 0, self.branches)
         for i in range(self.batch_size):
             self._batch.n_seq_id[i] = 1
-            self._batch.seq_id[i][0] = _SEQUENCE
+            self._batch.seq_id[i][0] = TEXT
 
     @property
     def tokens(self) -> Sequence[Token]:
@@ -131,22 +138,69 @@ class LlamaModel:
         return self._decode(tokens[done:], rows)
 
     def _decode(self, tokens: Sequence[Token], rows: int) -> Logits:
-        count, past, batch = len(tokens), len(self._tokens), self._batch
-        batch.n_tokens = count
+        count, past = len(tokens), len(self._tokens)
         # A round has few tokens: plain writes are then quicker than slices of arrays.
-        ids, positions, wanted = batch.token, batch.pos, batch.logits
+        ids, positions, wanted = self._batch.token, self._batch.pos, self._batch.logits
         for i, token in enumerate(tokens):
             ids[i] = token
             positions[i] = past + i
             wanted[i] = i >= count - rows
+        view = self._run(count, rows)
+        self._tokens.extend(tokens)
+        return view
+
+    def _run(self, count: int, rows: int) -> Logits:
+        """The pass over what is in the batch."""
+        self._batch.n_tokens = count
         begun = time.perf_counter()
-        status = llama_cpp.llama_decode(self._ctx, batch)
+        status = llama_cpp.llama_decode(self._ctx, self._batch)
         address = _get_logits(self._ctx) if rows and status == 0 else 0
         self.native_seconds += time.perf_counter() - begun
         if status != 0:
             self._failed(status, count)
-        self._tokens.extend(tokens)
         return self._view(address, rows)
+
+    def grow(self, tokens: Sequence[Token], parents: Sequence[int]) -> Logits:
+        """See `LanguageModel.grow`: one pass, the nodes in as many sequences as the tree has leaves."""
+        count = len(tokens)
+        tree = self._tree = self._tree or Branches(self.branches, len(self._tokens))
+        if not 0 < count <= self.max_rows:
+            raise ValueError(f"{count} nodes in a pass; at most {self.max_rows}")
+        if len(self._tokens) + len(tree.parents) + count > self.capacity:
+            raise ValueError(f"{count} nodes do not fit the context of {self.capacity}")
+        plan = tree.grow(parents)
+        for copy in plan.copies:
+            llama_cpp.llama_memory_seq_cp(self._memory, copy.sequence, copy.into, 0, copy.length)
+        batch = self._batch
+        for i, token in enumerate(tokens):
+            batch.token[i] = token
+            batch.pos[i] = plan.positions[i]
+            batch.logits[i] = True
+            batch.n_seq_id[i] = len(plan.sequences[i])
+            for j, sequence in enumerate(plan.sequences[i]):
+                batch.seq_id[i][j] = sequence
+        try:
+            return self._run(count, count)
+        finally:
+            for i in range(count):
+                batch.n_seq_id[i] = 1
+                batch.seq_id[i][0] = TEXT
+            tree.tokens += tokens
+
+    def keep(self, path: Sequence[int]) -> None:
+        """See `LanguageModel.keep`."""
+        if self._tree is None:
+            return
+        tree, self._tree = self._tree, None
+        sequence = tree.keep(path)
+        begun = time.perf_counter()
+        self._tokens.extend(tree.tokens[node] for node in path)
+        llama_cpp.llama_memory_seq_rm(self._memory, sequence, len(self._tokens), -1)
+        llama_cpp.llama_memory_seq_keep(self._memory, sequence)
+        if sequence != TEXT:
+            llama_cpp.llama_memory_seq_cp(self._memory, sequence, TEXT, -1, -1)
+            llama_cpp.llama_memory_seq_keep(self._memory, TEXT)
+        self.native_seconds += time.perf_counter() - begun
 
     def _view(self, address: int, rows: int) -> Logits:
         """float32[rows, vocabulary] at `address`; llama.cpp nearly always uses the same buffer."""
@@ -162,7 +216,9 @@ class LlamaModel:
 
     def _failed(self, status: int, count: int) -> None:
         # llama.cpp may have kept a part of the batch: bring the cache back to what `tokens` says.
-        llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, len(self._tokens), -1)
+        self._tree = None
+        llama_cpp.llama_memory_seq_rm(self._memory, TEXT, len(self._tokens), -1)
+        llama_cpp.llama_memory_seq_keep(self._memory, TEXT)
         if status == _ABORTED or self.abort.is_on:
             raise Cancelled
         reason = "no room in the KV cache" if status == _NO_SLOT else native_log().reason()
@@ -180,7 +236,7 @@ class LlamaModel:
             llama_cpp.llama_memory_clear(self._memory, False)
             done = True
         else:
-            done = llama_cpp.llama_memory_seq_rm(self._memory, _SEQUENCE, length, -1)
+            done = llama_cpp.llama_memory_seq_rm(self._memory, TEXT, length, -1)
         self.native_seconds += time.perf_counter() - begun
         if not done:
             raise RollbackRefusedError(
