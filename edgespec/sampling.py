@@ -185,6 +185,15 @@ def choose(logits: Logits, sampling: Sampling, recent: Sequence[Token] = ()) -> 
     return int((penalised(logits, sampling, recent) if recent else logits).argmax())
 
 
+def runner_up(logits: Logits, highest: Token) -> Token:
+    """The second most likely token of float32[vocabulary] logits, whose arg-max is `highest`."""
+    kept = logits[highest]
+    logits[highest] = -np.inf
+    second = int(logits.argmax())
+    logits[highest] = kept
+    return second
+
+
 def confidence(logits: Logits, highest: Token, near: NDArray[np.bool_]) -> float:
     """The probability of `highest`, the arg-max of float32[vocabulary] logits as they are.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import TypeVar
 from unittest.mock import patch
 
@@ -82,7 +83,7 @@ def law(run: Callable[[Callable[[], float]], Outcome]) -> dict[Outcome, float]:
     with patch.object(Distribution, "draw", draw):
         while script is not None:
             course = Course(script)
-            outcome = run(lambda course=course: Number(course))  # type: ignore[misc]
+            outcome = run(partial(Number, course))  # type: ignore[arg-type]
             found.setdefault(outcome, []).append(course.chance)
             script = course.next()
     return {outcome: math.fsum(chances) for outcome, chances in found.items()}

@@ -16,7 +16,9 @@ class Cells:
         self.cells: list[tuple[int, int, set[int]]] = [(ROOT, i, {TEXT}) for i in range(length)]
 
     def end(self, sequence: int) -> int:
-        return max((position for _, position, owners in self.cells if sequence in owners), default=-1)
+        return max(
+            (position for _, position, owners in self.cells if sequence in owners), default=-1
+        )
 
     def feed(self, tree: Branches, first: int, parents: list[int]) -> list[tuple[int, set[int]]]:
         """Grow by one pass; returns for each node what it sees: the other nodes, itself included."""
@@ -49,6 +51,11 @@ class Cells:
         }
 
 
+def way(parents: list[int], node: int) -> list[int]:
+    """From the text down to a node."""
+    return [*way(parents, parents[node]), node] if node != ROOT else []
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_a_node_sees_its_ancestors_and_nothing_else(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -56,21 +63,13 @@ def test_a_node_sees_its_ancestors_and_nothing_else(seed: int) -> None:
     tree, cells = Branches(64, length), Cells(length)
     parents: list[int] = []
     for _ in range(int(rng.integers(1, 4))):
-        more = [
-            int(rng.integers(ROOT, len(parents) + i)) for i in range(int(rng.integers(1, 8)))
-        ]
+        more = [int(rng.integers(ROOT, len(parents) + i)) for i in range(int(rng.integers(1, 8)))]
         seen = cells.feed(tree, len(parents), more)
         parents += more
         for node, visible in seen:
-            ancestors = {node}
-            while parents[node] != ROOT:
-                node = parents[node]
-                ancestors.add(node)
-            assert visible == ancestors
+            assert visible == set(way(parents, node))
     for node in range(len(parents)):
-        path = [node]
-        while parents[path[0]] != ROOT:
-            path.insert(0, parents[path[0]])
+        path = way(parents, node)
         kept = tree.keep(path)
         held = {n for n, at, owners in cells.cells if kept in owners and at < length + len(path)}
         assert held - {ROOT} == set(path)

@@ -8,10 +8,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from edgespec import verify
 from edgespec.drafters.base import Draft
 from edgespec.model import ROOT, Token
-from edgespec.sampling import Distribution, without
+from edgespec.sampling import Distribution, residual, without
 from edgespec.verify import KSeq, Verdict, verify_kseq, verify_tree, verify_tree_greedy
 from tests.chances import distance, law, texts
 from tests.fakes import dense
@@ -147,7 +146,9 @@ def test_law_e_of_k_seq_on_truncated_distributions() -> None:
     assert distance(found, {(0,): 0.6, (2,): 0.4}) < EXACT
 
 
-def stale(draft: Draft, target: Callable[[int], Distribution], uniform: Callable[[], float]) -> Verdict:
+def stale(
+    draft: Draft, target: Callable[[int], Distribution], uniform: Callable[[], float]
+) -> Verdict:
     """A mistake: the second child is tested against p itself."""
     children = draft.children()[ROOT]
     p = target(0)
@@ -156,7 +157,8 @@ def stale(draft: Draft, target: Callable[[int], Distribution], uniform: Callable
         assert q is not None
         if uniform() < p.prob(draft.tokens[child]) / q.prob(draft.tokens[child]):
             return Verdict([child], target(child + 1).draw(uniform()))
-    return Verdict([], verify.residual(p, q).draw(uniform()))
+    assert q is not None
+    return Verdict([], residual(p, q).draw(uniform()))
 
 
 def test_law_e_fails_for_known_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +187,7 @@ def test_law_e_fails_for_known_mistakes(monkeypatch: pytest.MonkeyPatch) -> None
 
 def too_eager(cls: type[KSeq], p: Distribution, q: Distribution, k: int) -> KSeq:
     """A mistake: every draft is tested as if it were the only one, with the residual of one."""
-    return cls(1.0, verify.residual(p, q))
+    return cls(1.0, residual(p, q))
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -210,20 +212,16 @@ def test_k_seq_with_more_drafts_takes_one_more_often() -> None:
     p_of, q_of = markov(3, 4), markov(53, 4)
     taken = []
     for k in (1, 2, 4):
-        found = law(lambda uniform, k=k: len(kseq_path(sampled(k, 1), p_of, q_of, uniform)))
+        found = law(partial(kept, sampled(k, 1), p_of, q_of))
         taken.append(found[1])
     overlap = float(np.minimum(p_of(()).probs, q_of(()).probs).sum())
     assert taken[0] == pytest.approx(overlap, abs=1e-3)
     assert taken[0] < taken[1] < taken[2] < 1
 
 
-def kseq_path(
-    make: Maker, p_of: Model, q_of: Model, uniform: Callable[[], float]
-) -> tuple[int, ...]:
+def kept(make: Maker, p_of: Model, q_of: Model, uniform: Callable[[], float]) -> int:
     draft = make(q_of, uniform)
-    return tuple(
-        verify_kseq(draft, lambda row: p_of(text_of(draft, row - 1)), uniform).path
-    )
+    return verify_kseq(draft, lambda row: p_of(text_of(draft, row - 1)), uniform).accepted
 
 
 def test_greedy_goes_down_the_tree() -> None:

@@ -19,6 +19,9 @@ _FREQUENCY_PRIOR = (
 _KINDS = (1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3)
 _MATCH_EDGES = (2, 3, 4, 5, 7, 9, 13, 17, 25)
 _MATCH_PRIOR = (0.15, 0.3, 0.45, 0.55, 0.65, 0.75, 0.84, 0.9, 0.93, 0.95)
+_SECOND_EDGES = (0.35, 0.6, 0.8, 0.92)
+# Of refused tokens of the same pair, how often the next likely one was what the target said.
+_SECOND_PRIOR = (0.3, 0.36, 0.38, 0.38, 0.4)
 _DOUBTFUL_PRIOR = (0.1, 0.2, 0.35, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93)
 
 
@@ -35,6 +38,8 @@ class Beliefs:
         """What followed the last time the text ended like this."""
         self.doubtful = Matches(_DOUBTFUL_PRIOR)
         """The same where a draft model was asked first, and was not sure of anything."""
+        self.seconds = Acceptance(_SECOND_EDGES, _SECOND_PRIOR)
+        """Where a token of a draft model was refused: whether its second guess is right."""
 
     def begin(self) -> None:
         """Another answer begins."""
@@ -42,6 +47,7 @@ class Beliefs:
         self.frequency.begin()
         self.matches.begin()
         self.doubtful.begin()
+        self.seconds.begin()
 
     def counts(self) -> dict[str, Counts]:
         """What all answers showed, for `restore`."""
@@ -60,7 +66,12 @@ class Beliefs:
             "frequency": self.frequency,
             "matches": self.matches.acceptance,
             "doubtful": self.doubtful.acceptance,
+            "seconds": self.seconds,
         }
+
+    def second(self, confidence: float) -> float:
+        """How often the second guess is right, where a first one of this confidence is refused."""
+        return self.seconds.rates()[self.seconds.bin(confidence)]
 
     def saw_confidence(self, kind: int, confidence: float) -> int:
         """A draft step was so sure, after one of `kind`; the bin of it."""

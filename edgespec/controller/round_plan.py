@@ -12,6 +12,7 @@ from edgespec.drafters.base import NOTHING, Draft, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.model import Token
+from edgespec.sampling import Distribution
 
 ACCIDENT = 2.0
 """A pass that takes more than so many times what is expected of it was interrupted."""
@@ -47,9 +48,13 @@ class RoundPlan:
         self.may_copy = False
         self.draft = NOTHING
         self.trial = False
-        self.copied = 0
+        self.copied = self.siblings = 0
         self.draft_seconds = self.proposed_at = 0.0
         self._bins: list[int] = []
+        self._sure: list[float] = []
+        """The confidence of each drafted token."""
+        self._seconds: list[Token | None] = []
+        """What else was guessed at each place, or would have been."""
         self._survival, self._kind = 1.0, 0
         self._matches = beliefs.matches
 
@@ -91,6 +96,55 @@ class RoundPlan:
             _, count = self.extension()
             if count:
                 self.extend(count)
+        if policy.nodes:
+            self._seconds = [model.likely_second(place) for place in range(len(self._bins))]
+            self._branch(model, policy)
+
+    def _branch(self, model: DraftModelDrafter, policy: Policy) -> None:
+        """Add second guesses beside the first ones where their rows are worth it.
+
+        A second guess is of use where all before it are kept, the first one is refused and the second
+        is right. It may depend on all that was drawn, since it is drawn after it.
+        """
+        chances, survival = list[tuple[float, int]](), 1.0
+        rates = self._beliefs.confidences.rates()
+        for place, bin_ in enumerate(self._bins):
+            right = self._beliefs.second(self._sure[place])
+            chances.append((survival * (1 - rates[bin_]) * right, place))
+            survival *= rates[bin_]
+        chances.sort(reverse=True)
+        for place in sorted(
+            place for _, place in chances[: self._worth_branching(chances, policy)]
+        ):
+            guess = model.another(self.draft, place, policy)
+            if guess:
+                self._add(guess, place)
+
+    def _worth_branching(self, chances: Sequence[tuple[float, int]], policy: Policy) -> int:
+        """How many of the best chances to take."""
+        drafted = len(self.draft.tokens)
+        here = self._timing.verify(drafted + 1)
+        best, count, total = 0.0, 0, 0.0
+        room = min(policy.nodes - drafted, policy.branches - 1, self._limit - drafted)
+        for n, (chance, _) in enumerate(chances[: max(room, 0)], start=1):
+            total += chance
+            worth = total - _CAUTION * self.rate * (self._timing.verify(drafted + n + 1) - here)
+            if worth > best:
+                best, count = worth, n
+        return count
+
+    def _add(self, guess: tuple[Token, Distribution | None], place: int) -> None:
+        draft = self.draft
+        parents = draft.parents or tuple(range(-1, len(draft.tokens) - 1))
+        self.draft = replace(
+            draft,
+            tokens=(*draft.tokens, guess[0]),
+            proposals=(*draft.proposals, guess[1]),
+            parents=(*parents, place - 1),
+            source=draft.source if self.siblings else f"{draft.source}+tree",
+        )
+        self._seconds[place] = guess[0]
+        self.siblings += 1
 
     def _look(self, drafted: Sequence[Token]) -> None:
         drafted = drafted[: len(self._bins)]
@@ -128,6 +182,7 @@ class RoundPlan:
         self._survival = self._rule.survives(self._survival, bin_)
         self._kind = self._beliefs.kinds[bin_]
         self._bins.append(bin_)
+        self._sure.append(confidence)
         return True
 
     def learn(self, text: Sequence[Token]) -> None:
@@ -136,5 +191,12 @@ class RoundPlan:
         ours = self.draft.tokens
         self._beliefs.saw_draft(self._bins, ours[:drafted], text)
         self._beliefs.matches.saw(self.match, self._shadow, text)
-        if drafted and self.copied and ours[:drafted] == tuple(text[:drafted]):
-            self._matches.saw(self._copy[0], ours[drafted:], text[drafted:])
+        copied = ours[drafted : drafted + self.copied]
+        if drafted and copied and ours[:drafted] == tuple(text[:drafted]):
+            self._matches.saw(self._copy[0], copied, text[drafted:])
+        for place, (own, second) in enumerate(zip(text, self._seconds, strict=False)):
+            if own != ours[place]:
+                if second is not None:
+                    bin_ = self._beliefs.seconds.bin(self._sure[place])
+                    self._beliefs.seconds.saw(bin_, own == second)
+                break

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 from edgespec.drafters.base import NOTHING, Draft, Policy
 from edgespec.errors import RollbackRefusedError
 from edgespec.model import LanguageModel, Logits, Token
-from edgespec.sampling import Distribution, Sampling, choose, confidence, distribution
+from edgespec.sampling import (
+    Distribution,
+    Sampling,
+    confidence,
+    distribution,
+    penalised,
+    runner_up,
+    without,
+)
 
 
 class DraftModelDrafter:
@@ -24,6 +32,8 @@ class DraftModelDrafter:
         self._foreign = False
         self._rows: NDArray[np.float32] = np.empty((0, self._vocab), np.float32)
         self._near = np.empty(self._vocab, np.bool_)
+        self._seconds: list[Token] = []
+        """Of the last draft, where nothing was drawn: what was next likely at each of its places."""
 
     def begin(self, prompt: Sequence[Token]) -> None:
         """Keep of the cache what the new text begins with, and read the rest of it.
@@ -80,6 +90,7 @@ class DraftModelDrafter:
         if policy.draw and len(self._rows) < limit:
             self._rows = np.empty((limit, self._vocab), np.float32)
         pace = policy.pace
+        self._seconds = []
         tokens: list[Token] = []
         proposals: list[Distribution | None] = []
         feed = self._text[len(self._model.tokens) :] or self._refeed()
@@ -108,12 +119,36 @@ class DraftModelDrafter:
             if pace and not pace.keep(proposal.highest):
                 return None, None
             return proposal.draw(policy.uniform()), proposal
-        token = choose(logits, sampling, recent)
+        weighed = penalised(logits, sampling, recent)
+        token = int(weighed.argmax())
         if pace:
             likeliest = int(logits.argmax()) if recent else token
             if not pace.keep(confidence(logits, likeliest, self._near)):
                 return None, None
+        if policy.nodes:
+            self._seconds.append(runner_up(weighed, token))
         return token, None
+
+    def likely_second(self, place: int) -> Token | None:
+        """What was next likely at a place of the last draft; None where its tokens were drawn."""
+        return self._seconds[place] if place < len(self._seconds) else None
+
+    def another(
+        self, draft: Draft, place: int, policy: Policy
+    ) -> tuple[Token, Distribution | None] | None:
+        """A second guess for a place of the last draft, and what it was drawn from.
+
+        Drawn without replacement where drafts are drawn. None where there is no other token.
+        """
+        proposal = draft.proposals[place]
+        if proposal is None:
+            second = self.likely_second(place)
+            return None if second is None else (second, None)
+        first = draft.tokens[place]
+        if proposal.prob(first) >= 1:
+            return None
+        rest = without(proposal, first)
+        return rest.draw(policy.uniform()), rest
 
     def _drafts(self, limit: int) -> int:
         """How many of `limit` tokens can be drafted after the text; less than 1 for none.

@@ -35,7 +35,7 @@ def model(weights: Weights) -> Iterator[LlamaModel]:
 def linear(weights: Weights, tokens: Sequence[Token]) -> Logits:
     """The logits after the last of `tokens`, in a cache of their own."""
     fresh = LlamaModel(weights, context=128, threads=2)
-    row = fresh.extend(tokens, rows=1)[0].copy()
+    row: Logits = fresh.extend(tokens, rows=1)[0].copy()
     fresh.close()
     return row
 
@@ -120,4 +120,4 @@ def test_chains_round_the_same_whether_trees_are_possible_or_not(weights: Weight
         one.extend(TEXT, rows=0)
         rows.append(one.extend(NODES, rows=7).copy())
         one.close()
-    assert np.array_equal(*rows)
+    assert np.array_equal(rows[0], rows[1])
