@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from edgespec.errors import UsageError
 from edgespec.sampling import Sampling
 
 
@@ -62,3 +64,66 @@ class Settings:
     """None where `sampling` and `system` are one's own, and free to be changed."""
     notices: tuple[str, ...] = ()
     """What must be told about how these settings came to be."""
+
+
+_SAMPLED = {
+    "temp": "temperature",
+    "top-k": "top_k",
+    "top-p": "top_p",
+    "min-p": "min_p",
+    "repeat-penalty": "repeat_penalty",
+    "presence-penalty": "presence_penalty",
+    "frequency-penalty": "frequency_penalty",
+}
+"""By option, the field of `Sampling`."""
+
+
+def with_value(settings: Settings, name: str, text: str) -> Settings:
+    """These settings with one value given as text, named as its option is; `off` for none.
+
+    Raises UsageError.
+    """
+    name = name.lstrip("-").lower()
+    name = "temp" if name == "temperature" else name
+    if name in {"seed", "max-tokens"}:
+        value = None if text == "off" else _number(name, text, int)
+        if value is not None and value < (0 if name == "seed" else 1):
+            raise UsageError(f"{name} {text} is out of range.", "Give a whole number, or off.")
+        whole: dict[str, Any] = {name.replace("-", "_"): value}
+        return replace(settings, **whole)
+    if name not in _SAMPLED:
+        names = ", ".join((*_SAMPLED, "seed", "max-tokens"))
+        raise UsageError(f"There is no {name} to set.", f"There are {names}.")
+    field = _SAMPLED[name]
+    usual = getattr(Sampling(), field)
+    changed: dict[str, Any] = {field: usual if text == "off" else _number(name, text, type(usual))}
+    own = settings.own
+    return replace(
+        settings,
+        sampling=replace(settings.sampling, **changed),
+        own=own and replace(own, sampling=replace(own.sampling, **changed)),
+    )
+
+
+def _number(name: str, text: str, kind: type[int | float]) -> int | float:
+    try:
+        return kind(text)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise UsageError(f"{name} is {what}, not {text!r}.", f"Give e.g. {name} 1.") from None
+
+
+def in_words(settings: Settings) -> str:
+    """How answers are drawn: `temp 0.8, top-p 0.95, seed 1`; what changes nothing is left out."""
+    usual = Sampling()
+    chosen = {name: getattr(settings.sampling, field) for name, field in _SAMPLED.items()}
+    said = [
+        f"{name} {value:g}"
+        for name, value in chosen.items()
+        if name == "temp" or value != getattr(usual, _SAMPLED[name])
+    ]
+    if settings.seed is not None:
+        said.append(f"seed {settings.seed}")
+    if settings.max_tokens is not None:
+        said.append(f"max-tokens {settings.max_tokens}")
+    return ", ".join(said)

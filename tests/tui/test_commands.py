@@ -37,7 +37,7 @@ from tui.screens.persona import PersonaScreen
 from tui.widgets.prompt import Prompt
 
 ALL = (
-    "help new history models tune persona attach detach model draft system copy edit again continue"
+    "help new history models tune persona attach detach model draft system set copy edit again continue"
     " branch think tint panel rename folder export quit"
 )
 

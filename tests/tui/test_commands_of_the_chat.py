@@ -278,6 +278,33 @@ async def test_a_system_text_holds_from_the_next_answer_on() -> None:
         await until(pilot, lambda: "There is no persona" in "".join(errors(pilot)))
 
 
+async def test_the_system_text_in_force_can_be_asked_for() -> None:
+    async with make_app(FakeSession()).run_test() as pilot:
+        await ready(pilot)
+        await command(pilot, "/system")
+        assert "There is no system text" in drawn(pilot)
+        await command(pilot, "/system Be kind.")
+        await command(pilot, "/system")
+        assert "The system text is: Be kind." in drawn(pilot)
+
+
+async def test_how_answers_are_drawn_can_be_seen_and_changed() -> None:
+    session = FakeSession()
+    async with make_app(session).run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await command(pilot, "/set temp 0.3")
+        await command(pilot, "/set seed 7")
+        assert (session.settings.sampling.temperature, session.settings.seed) == (0.3, 7)
+        await command(pilot, "/set")
+        assert "drawn with temp 0.3, seed 7" in drawn(pilot)
+        await command(pilot, "/set temp hot")
+        await command(pilot, "/set mood 3")
+        said = "".join(errors(pilot))
+        assert "temp is a number" in said
+        assert "There is no mood to set" in said
+        assert session.settings.sampling.temperature == 0.3
+
+
 async def test_files_go_with_the_next_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

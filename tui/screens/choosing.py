@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from edgespec.errors import EdgeSpecError
+from edgespec.settings import in_words, with_value
 from tui.messages import DownloadEnded
 from tui.phase import REFUSALS, Phase
 from tui.screens.keeping import KeepingScreen
@@ -78,9 +79,26 @@ class ChoosingScreen(KeepingScreen):
         """Load another draft, or none."""
         await self.load(replace(self.settings.load, draft=argument))
 
-    async def action_system(self, argument: str) -> None:
-        """Change the system text; it holds from the next answer on."""
+    async def action_set(self, argument: str = "") -> None:
+        """Show or change temperature and the like; it holds from the next answer on."""
+        if not argument:
+            await self.say(f"Answers are drawn with {in_words(self.settings)}.")
+            return
+        name, _, value = argument.partition(" ")
+        try:
+            changed = with_value(self.settings, name, value.strip())
+        except EdgeSpecError as error:
+            await self.say(f"Error: {error}", error=True)
+            return
+        await self._configure(changed, f"From the next answer on: {in_words(changed)}.")
+
+    async def action_system(self, argument: str = "") -> None:
+        """Show the system text, or change it; it holds from the next answer on."""
         own = self.settings.own
+        if not argument:
+            text = self.settings.system
+            await self.say(f"The system text is: {text}" if text else "There is no system text.")
+            return
         await self._configure(
             replace(
                 self.settings,
