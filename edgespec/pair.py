@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from edgespec import memory_words
 from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
-from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.fitting import look_again, planned
@@ -19,7 +16,8 @@ from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
 from edgespec.memory import Share, joined
 from edgespec.memory_plan import Placement, Plan
-from edgespec.settings import Load
+from edgespec.methods import WAYS, Drafters, Means, Parts, chosen, make_auto
+from edgespec.settings import MAX_DRAFT, Load, Method
 from edgespec.tuning import adopt, costs_for, keep_exact, recall, remember
 from model_registry import locate, pairing
 from model_registry.locate import Located
@@ -32,11 +30,6 @@ SMALL_DEFAULT = (
     "This is {name}, the small model that comes with EdgeSpec: quick, but it knows little and errs "
     "often. For a better one: edgespec pull NAME (edgespec search shows names), then --model NAME."
 )
-
-Method = Literal["plain", "draft", "lookup", "auto"]
-
-MAX_DRAFT = 31
-"""The longest draft there is: one batch of 32 rows with the token before it."""
 
 
 @dataclass(slots=True)
@@ -95,6 +88,7 @@ class Pair:
         draft: LoadedModel | None,
         drafters: Mapping[Method, Drafter],
         method: Method,
+        means: Means | None = None,
     ) -> None:
         """`method` names the one of `drafters` that answers are decoded with."""
         self.target = target
@@ -102,21 +96,26 @@ class Pair:
         self.draft = draft
         self.drafters = drafters
         self.method: Method = method
+        self.means = means or Means()
+        """What it has to draft with, to tell why a method is not among `drafters`."""
         self.auto: AutoDrafter | None = None
         """The drafter of the method `auto`, where that can be chosen."""
         self.notices: list[str] = []
 
     @classmethod
     def open(cls, load: Load) -> Pair:
-        """Load and check. Raises ModelFileError, PairError, OutOfMemoryError."""
+        """Load and check. Raises ModelFileError, PairError, OutOfMemoryError, UsageError."""
         ahead = look_ahead(load)
         target = LoadedModel.open(ahead.target.target, load, ahead.plan.target)
         try:
-            pair = cls._with_drafters(target, load, ahead.draft, ahead.plan)
-            if len(pair.drafters) > 1:
-                pair._tune(load)
+            pair = cls._with_draft(target, load, ahead.draft, ahead.plan)
         except EdgeSpecError:
             target.close()
+            raise
+        try:
+            pair._equip(load)
+        except EdgeSpecError:
+            pair.close()
             raise
         ahead.target.mark_used()
         most = target.weights.trained_context
@@ -130,38 +129,45 @@ class Pair:
         return pair
 
     @classmethod
-    def _with_drafters(
+    def _with_draft(
         cls, target: LoadedModel, load: Load, found: Located | None, plan: Plan
     ) -> Pair:
-        """`found` is the draft model, if there is one; the plan may have no room for it."""
-        plain: dict[Method, Drafter] = {"plain": NoDrafter()}
-        if load.draft == "none" or load.draft_length == 0:
-            return cls(target, None, plain, "plain")
-        if not target.weights.rolls_back:
-            pair = cls(target, None, plain, "plain")
-            pair.notices.append(
-                f"{target.weights.name} cannot take back tokens, so nothing is drafted for it."
-            )
-            return pair
-        draft = _open_draft(target, load, found, plan.draft) if found and plan.draft else None
-        drafters: dict[Method, Drafter] = {**plain, "lookup": LookupDrafter()}
-        if draft:
-            drafters["draft"] = DraftModelDrafter(draft.model, target.model.vocab_size)
-        fixed: Method = "draft" if draft else "lookup" if load.draft == "lookup" else "plain"
-        return cls(target, draft, drafters, fixed)
+        """Plain as yet. `found` is the draft model, if there is one; the plan may have no room for it."""
+        weights = target.weights
+        wanted = found if weights.rolls_back else None
+        draft = _open_draft(target, load, wanted, plan.draft) if wanted and plan.draft else None
+        means = Means(
+            draft=draft is not None,
+            trees=target.model.branches > 1,
+            refusal=_refusal(load, weights.name, weights.rolls_back),
+        )
+        return cls(target, draft, {"plain": NoDrafter()}, "plain", means)
 
-    def _tune(self, load: Load) -> None:
-        """Keep to exact widths if asked to; add `auto`, which goes by what was measured here."""
+    def _equip(self, load: Load) -> None:
+        """Be ready to draft. Keeps to exact widths if asked to, and measures what passes cost where the
+        method goes by that. Raises UsageError for a method that cannot be used.
+        """
+        method = chosen(load, self.means)
+        weights = self.target.weights
+        if not weights.rolls_back and not _wants_plain(load):
+            self.notices.append(
+                f"{weights.name} cannot take back tokens, so nothing is drafted for it."
+            )
+        usable = [one for one in WAYS if one != "auto" and self.means.lack(one) is None]
+        if usable == ["plain"] or load.method == "plain":
+            return
         told = [keep_exact(self, load)] if load.strict else []
-        if load.draft_length is None:
+        costs = None
+        if WAYS[method].costs:
             costs, text = costs_for(self, load)
             told.append(text)
-            draft = self.drafters.get("draft")
-            model = draft if isinstance(draft, DraftModelDrafter) else None
-            self.auto = AutoDrafter(costs, LookupDrafter(min_match=1), model, MAX_DRAFT)
+        parts = Parts(self.target.model, self.draft.model if self.draft else None, load, costs)
+        made: dict[Method, Drafter] = {}
+        if method == "auto":
+            self.auto = made["auto"] = make_auto(parts)
             self.auto.restore(recall(self, load) or {})
-            self.drafters = {**self.drafters, "auto": self.auto}
-            self.method = "auto"
+        self.drafters = Drafters(parts, usable, made)
+        self.method = method
         self.notices += [text for text in told if text]
 
     def adopt(self, load: Load, tuned: Tuned, store: TunedStore) -> str | None:
@@ -205,7 +211,9 @@ class Pair:
 
     def close(self) -> None:
         """Free everything. May be called again; nothing may be computing."""
-        for drafter in self.drafters.values():
+        drafters = self.drafters
+        made = drafters.made if isinstance(drafters, Drafters) else drafters.values()
+        for drafter in made:
             drafter.close()
         for loaded in self.models:
             loaded.close()
@@ -223,16 +231,38 @@ class Prospect:
 
 
 def look_ahead(load: Load) -> Prospect:
-    """Find files and plan, loading nothing. Raises ModelFileError, OutOfMemoryError, UsageError."""
+    """Find files and plan, loading nothing.
+
+    Raises ModelFileError, OutOfMemoryError, and UsageError, also for a method that cannot be used.
+    """
     found = find(load.model, with_draft=load.draft is None)
     draft = _find_draft(load, found.draft)
     plan = planned(load, found.target, draft.target if draft else None, _longest(load) + 1)
+    shape = plan.wish.target
+    refusal = _refusal(load, shape.name, shape.rolls_back)
+    chosen(load, Means(plan.draft is not None, not load.strict, refusal))
     return Prospect(found, draft, plan)
+
+
+def _wants_plain(load: Load) -> bool:
+    return load.method == "plain" or load.draft == "none" or load.draft_length == 0
+
+
+def _refusal(load: Load, name: str, rolls_back: bool) -> str:
+    """Why nothing at all is drafted for a target; empty where something can be."""
+    if load.draft == "none":
+        return "--draft none is given"
+    if load.draft_length == 0:
+        return "--draft-length 0 is given"
+    return "" if rolls_back else f"{name} cannot take back tokens"
 
 
 def _longest(load: Load) -> int:
     """The longest draft that the buffers are made for."""
-    return MAX_DRAFT if load.draft_length is None else load.draft_length
+    way = WAYS[load.method]
+    if load.draft_length is None or way.trees or (way.costs and load.method != "auto"):
+        return MAX_DRAFT
+    return load.draft_length
 
 
 def find(reference: str | None, *, role: Role = "target", with_draft: bool = False) -> Located:
@@ -246,6 +276,8 @@ def find(reference: str | None, *, role: Role = "target", with_draft: bool = Fal
 def _find_draft(load: Load, own: Path | None) -> Located | None:
     """The draft model that is asked for, or `own`, which is stored with the target."""
     if load.draft in {"lookup", "none"} or load.draft_length == 0:
+        return None
+    if load.method != "auto" and not WAYS[load.method].model:
         return None
     if load.draft is None:
         return Located(own) if own else None

@@ -21,8 +21,9 @@ from edgespec.llama.templates import BuiltinTemplate, builtin_names
 from edgespec.llama.weights import Weights
 from edgespec.measuring import TuneEvent
 from edgespec.memory import Device, Share
+from edgespec.methods import WAYS
 from edgespec.model import Token
-from edgespec.pair import MAX_DRAFT, Pair
+from edgespec.pair import Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
 from edgespec.templates import JinjaTemplate, Template, choose_template, special_texts
@@ -113,14 +114,16 @@ class Session:
 
     @property
     def method(self) -> str:
-        """`plain`, `draft`, `lookup` or `auto`."""
+        """One of `edgespec.methods.WAYS`."""
         return self._pair.method
 
     @property
     def draft_length(self) -> int:
         """Tokens drafted in a round at most; 0 for plain decoding."""
         chosen = self._settings.load.draft_length
-        return 0 if self._pair.method == "plain" else MAX_DRAFT if chosen is None else chosen
+        if self._pair.method == "plain":
+            return 0
+        return WAYS[self._pair.method].length if chosen is None else chosen
 
     @property
     def messages(self) -> tuple[Message, ...]:

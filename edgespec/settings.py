@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from edgespec.errors import UsageError
 from edgespec.sampling import Sampling
+
+Method = Literal["plain", "draft", "lookup", "auto"]
+"""A way to draft, by name; `edgespec.methods` says what each one is and needs."""
+MAX_DRAFT = 31
+"""The longest draft there is: one batch of 32 rows with the token before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +23,9 @@ class Load:
     draft: str | None = None
     """A stored model, a GGUF file, `lookup` or `none`; None for the stored pair's own, else none."""
     draft_length: int | None = None
-    """Tokens drafted in every round; None to choose drafter and length by what they are worth."""
+    """Tokens drafted in a round, 0 for none; None for as many as the method takes: `auto` chooses."""
+    method: Method = "auto"
+    """How to draft; `auto` with a `draft_length` is the draft model, or lookup where that is asked for."""
     context: int = 4096
     """Tokens; cut to what the target was trained for."""
     threads: int | None = None

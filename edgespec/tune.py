@@ -19,11 +19,11 @@ from edgespec.events import Finished, Reason, Round
 from edgespec.exact import measure_exact
 from edgespec.measuring import Measured, Outcome, Stopped, TuneEvent
 from edgespec.model import Token
-from edgespec.pair import MAX_DRAFT, Pair, look_ahead
+from edgespec.pair import Pair, look_ahead
 from edgespec.quick import quick_steps
 from edgespec.reply import Notice
 from edgespec.sampling import Sampling
-from edgespec.settings import Load
+from edgespec.settings import MAX_DRAFT, Load
 from edgespec.templates import choose_template
 from edgespec.tuning import key_ahead, key_of, lasting, outdated, result
 from profiles.cores import logical_cores, physical_cores, usable_cores

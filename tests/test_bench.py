@@ -12,9 +12,10 @@ from edgespec.bench.prompts import encode
 from edgespec.drafters.base import Draft, Policy
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.errors import ContextFullError, DecodeError, UsageError
-from edgespec.pair import MAX_DRAFT, Pair
+from edgespec.methods import Means
+from edgespec.pair import Pair
 from edgespec.sampling import Sampling
-from edgespec.settings import Load
+from edgespec.settings import MAX_DRAFT, Load
 from edgespec.stats import Stats
 from tests.bench_runs import prompt
 from tests.conftest import ModelFiles
@@ -176,13 +177,18 @@ def test_fixed_methods_come_at_each_length_and_auto_once(pair: Pair) -> None:
 
 
 def test_a_method_that_the_pair_lacks(pair: Pair) -> None:
-    plain = Pair(pair.target, None, {"plain": pair.drafters["plain"]}, "plain")
+    means = Means(refusal="--draft none is given")
+    plain = Pair(pair.target, None, {"plain": pair.drafters["plain"]}, "plain", means)
     assert [arm.key for arm in arms_of(plain, None, [2])] == [("plain", 0)]
-    for method, part in (("draft", "--draft"), ("auto", "--draft none"), ("lookup", "plain")):
-        with pytest.raises(UsageError) as caught:
+    for method in ("draft", "auto", "lookup"):
+        with pytest.raises(UsageError, match=f"{method} cannot be used: --draft none is given"):
             arms_of(plain, parse_methods(method), [2])
-        assert method in caught.value.message
-        assert part in caught.value.hint
+    single = Pair(pair.target, None, {"plain": pair.drafters["plain"]}, "plain", Means())
+    for method in ("draft", "auto-draft", "auto-lookup"):
+        with pytest.raises(UsageError) as caught:
+            arms_of(single, parse_methods(method), [2])
+        named = {"draft": "--draft", "auto-draft": "--methods", "auto-lookup": "--methods"}
+        assert named[method] in caught.value.hint
 
 
 def order(length: int = 24) -> Order:

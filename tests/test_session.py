@@ -14,11 +14,11 @@ from edgespec.drafters.none import NoDrafter
 from edgespec.errors import Cancelled, ContextFullError, DecodeError, UsageError
 from edgespec.events import Prefilled, Reason
 from edgespec.model import Logits, Token
-from edgespec.pair import Method, Pair
+from edgespec.pair import Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent, StatsChanged, TextDelta
 from edgespec.sampling import Sampling
 from edgespec.session import Session
-from edgespec.settings import Load, Settings
+from edgespec.settings import Load, Method, Settings
 from tests.fakes import FakeModel
 from tests.text_fakes import FakeTokenizer
 

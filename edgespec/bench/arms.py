@@ -9,16 +9,24 @@ from typing import Protocol, get_args, runtime_checkable
 
 import numpy as np
 
+from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
+from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.lookup import LookupDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import UsageError
 from edgespec.events import Finished, FirstToken, Prefilled, Round
+from edgespec.methods import WAYS
 from edgespec.model import Token
-from edgespec.pair import MAX_DRAFT, Method, Pair
+from edgespec.pair import Pair
 from edgespec.sampling import Sampling
+from edgespec.settings import MAX_DRAFT, Method
 from edgespec.stats import Stats
 
-METHODS: tuple[Method, ...] = get_args(Method)
+AUTO_PARTS = ("auto-lookup", "auto-draft")
+"""The controller with one of its two drafters only: what a cascade is to be compared with."""
+METHODS: tuple[str, ...] = (*get_args(Method), *AUTO_PARTS)
+"""All that can be named; `all` leaves out `AUTO_PARTS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,47 +136,65 @@ class Local:
         return Answer(tuple(tokens), stats, dict(sources), outside)
 
 
-def parse_methods(text: str) -> list[Method] | None:
+def parse_methods(text: str) -> list[str] | None:
     """The methods named in a list with commas; None for `all`. Raises UsageError."""
     names = [part.strip() for part in text.split(",") if part.strip()]
     if names == ["all"]:
         return None
-    known = {str(method): method for method in METHODS}
     for name in names:
-        if name not in known:
+        if name not in METHODS:
             raise UsageError(
                 f"--methods: there is no method {name!r}.",
-                f"Methods are {', '.join(known)}; all stands for those that the pair has.",
+                f"Methods are {', '.join(METHODS)}; all stands for those that the pair has.",
             )
     if not names:
         raise UsageError("--methods names none.", "Give e.g. auto,lookup, or all.")
-    return [known[name] for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(names))
 
 
-def arms_of(pair: Pair, methods: Sequence[Method] | None, lengths: Sequence[int]) -> list[Arm]:
-    """Plain decoding first, then the fixed methods at each length, and `auto` once.
+def arms_of(
+    pair: Pair, methods: Sequence[str] | None, lengths: Sequence[int] | None = None
+) -> list[Arm]:
+    """Plain decoding first, then the methods, each at every length; those without a length once.
 
-    `methods` None stands for all. Raises UsageError for one that the pair does not have.
+    `methods` None stands for all, `lengths` None for those that are worth comparing in each method.
+    Raises UsageError for a method that the pair does not have.
     """
     arms = [Arm("plain", 0, Local(pair, pair.drafters["plain"], 0))]
-    for method in pair.drafters if methods is None else methods:
-        if method not in pair.drafters:
-            raise _unavailable(method)
-        drafter = pair.drafters[method]
-        if method == "auto":
-            arms.append(Arm(method, 0, Local(pair, drafter, MAX_DRAFT)))
-        elif method != "plain":
-            arms += [Arm(method, n, Local(pair, drafter, n)) for n in lengths]
+    for name in pair.drafters if methods is None else methods:
+        if name in AUTO_PARTS:
+            arms.append(Arm(name, 0, Local(pair, _part_of_auto(pair, name), MAX_DRAFT)))
+        elif name != "plain":
+            arms += _arms(pair, name, lengths)
     return arms
 
 
-def _unavailable(method: Method) -> UsageError:
-    if method == "draft":
-        return UsageError(
-            "--methods: this pair has no draft model for the method draft.",
-            "Name one with --draft, or leave draft out of --methods.",
-        )
-    return UsageError(
-        f"--methods: nothing is drafted here, so there is no {method}.",
-        "Leave out --draft none; a model that cannot take back tokens can only be measured plain.",
+def _arms(pair: Pair, name: str, lengths: Sequence[int] | None) -> list[Arm]:
+    method = next(one for one in WAYS if one == name)
+    if method not in pair.drafters:
+        raise _unavailable(pair, method)
+    drafter, way = pair.drafters[method], WAYS[method]
+    if not way.compared:
+        return [Arm(method, 0, Local(pair, drafter, way.length))]
+    chosen = way.compared if lengths is None else lengths
+    return [Arm(method, n, Local(pair, drafter, n)) for n in chosen]
+
+
+def _part_of_auto(pair: Pair, name: str) -> AutoDrafter:
+    """The controller with one drafter only."""
+    if pair.auto is None:
+        raise _unavailable(pair, "auto")
+    if name == "auto-lookup":
+        return AutoDrafter(pair.auto.costs, LookupDrafter(min_match=1), None, MAX_DRAFT)
+    if pair.draft is None:
+        raise _unavailable(pair, "draft")
+    model = DraftModelDrafter(pair.draft.model, pair.target.model.vocab_size)
+    # It finds nothing, as the longest match that it looks for is shorter than the shortest that counts.
+    never = LookupDrafter(min_match=2, max_match=1)
+    return AutoDrafter(pair.auto.costs, never, model, MAX_DRAFT)
+
+
+def _unavailable(pair: Pair, method: Method) -> UsageError:
+    return pair.means.lack(method) or UsageError(
+        f"The method {method} is not among those that were loaded.", "Leave it out of --methods."
     )

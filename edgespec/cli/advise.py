@@ -19,9 +19,9 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.fitting import planned
 from edgespec.memory_words import notices, summary
-from edgespec.pair import MAX_DRAFT, find
+from edgespec.pair import find
 from edgespec.payoff import best
-from edgespec.settings import Load
+from edgespec.settings import MAX_DRAFT, Load
 from edgespec.tuning import costs_of, known
 from model_registry import catalog
 from model_registry.inspect import check_file

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edgespec import __version__
 from edgespec.bench import plot, tables
-from edgespec.bench.arms import Arm, arms_of, parse_methods
+from edgespec.bench.arms import METHODS, Arm, arms_of, parse_methods
 from edgespec.bench.figures import make_report
 from edgespec.bench.measure import Plan, Run, measure
 from edgespec.bench.prompts import encode, read_prompts
@@ -29,11 +29,12 @@ from edgespec.cli.options import (
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 from edgespec.errors import EdgeSpecError, UsageError
-from edgespec.pair import MAX_DRAFT, Method, Pair
+from edgespec.methods import WAYS
+from edgespec.pair import Pair
 from edgespec.sampling import Sampling
-from edgespec.settings import Load
+from edgespec.settings import MAX_DRAFT, Load
 from profiles.cores import usable_cores
-from profiles.profile import SamplingDefaults
+from profiles.profile import AUTO, SamplingDefaults
 
 # The model's own distribution: truncation would flatter every drafter.
 _PLAIN_SAMPLING = SamplingDefaults(temperature=0, top_k=0, top_p=1, min_p=0, repeat_penalty=1)
@@ -42,7 +43,7 @@ _PLAIN_SAMPLING = SamplingDefaults(temperature=0, top_k=0, top_p=1, min_p=0, rep
 def main(arguments: Sequence[str]) -> int:
     """Measure and print; returns the exit code."""
     options = parser().parse_args(arguments)
-    methods, lengths = parse_methods(options.methods), _lengths(options.lengths)
+    methods, lengths = parse_methods(options.methods), _lengths(vars(options).get("lengths"))
     sampling = sampling_from(options)
     temperatures = _temperatures(options, sampling)
     if "plot" in options:
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
             forget=options.forget,
         )
         arms = arms_of(pair, methods, lengths)
-        setup = _setup(pair, load, plan, lengths)
+        setup = _setup(pair, load, plan, arms)
         if "compare_server" in options:
             arms.append(_server(options.compare_server, stack, pair, plan, setup))
         # What use has taught is no part of a measurement that others are to repeat.
@@ -114,10 +115,13 @@ def _add_measurement(options: Parser) -> None:
         "--methods",
         metavar="NAME,NAME,...|all",
         default="all",
-        help="what to compare with plain decoding: auto, draft, lookup; all that the pair has",
+        help=f"what to compare with plain decoding: {', '.join(METHODS)}; all that the pair has",
     )
     group.add_argument(
-        "--lengths", metavar="N,N,...", default="1,2,4,8", help="draft lengths of draft and lookup"
+        "--lengths",
+        metavar="N,N,...",
+        default=argparse.SUPPRESS,
+        help="draft lengths (default: for each method those that are worth comparing)",
     )
     group.add_argument(
         "--temps",
@@ -155,17 +159,26 @@ def _add_measurement(options: Parser) -> None:
     )
 
 
-def _load(options: argparse.Namespace, methods: list[Method] | None, lengths: list[int]) -> Load:
+def _load(
+    options: argparse.Namespace, methods: list[str] | None, lengths: list[int] | None
+) -> Load:
     """Room for the longest draft; no draft model that nobody asks for."""
-    load = load_from(options, max(lengths))
-    if methods is None or "auto" in methods:
-        return replace(load, draft_length=None)
-    if load.draft is None and "draft" not in methods:
-        return replace(load, draft="lookup")
-    return load
+    load = load_from(options, AUTO)
+    if methods is None:
+        return load
+    ways = [way for name, way in WAYS.items() if name in methods]
+    alone = len(ways) == len(methods)  # no part of auto among them
+    if alone and not any(way.costs or way.trees for way in ways):
+        longest = [max(lengths or way.compared) for way in ways if way.compared]
+        load = replace(load, draft_length=max(longest, default=0))
+    needs = not alone or "auto" in methods or any(way.model for way in ways)
+    return load if needs or load.draft else replace(load, draft="lookup")
 
 
-def _lengths(text: str) -> list[int]:
+def _lengths(text: str | None) -> list[int] | None:
+    """None for those of each method. Raises UsageError."""
+    if text is None:
+        return None
     try:
         lengths = [natural(part) for part in text.split(",") if part.strip()]
     except argparse.ArgumentTypeError as error:
@@ -195,7 +208,7 @@ def _temperatures(options: argparse.Namespace, sampling: Sampling) -> list[float
     return [replace(sampling, temperature=value).temperature for value in dict.fromkeys(found)]
 
 
-def _setup(pair: Pair, load: Load, plan: Plan, lengths: list[int]) -> dict[str, object]:
+def _setup(pair: Pair, load: Load, plan: Plan, arms: Sequence[Arm]) -> dict[str, object]:
     """What a reader of the result must know to repeat it."""
     return {
         "edgespec": __version__,
@@ -207,7 +220,7 @@ def _setup(pair: Pair, load: Load, plan: Plan, lengths: list[int]) -> dict[str, 
         "prompts": len(plan.prompts),
         "repeats": plan.repeats,
         "max_tokens": plan.max_tokens,
-        "lengths": lengths,
+        "lengths": sorted({arm.draft_length for arm in arms} - {0}),
         "temperatures": list(plan.temperatures),
         "sampling": {
             key: value for key, value in asdict(plan.sampling).items() if key != "temperature"

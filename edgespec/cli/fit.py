@@ -22,7 +22,7 @@ from edgespec.fitting import check_kv_type, ram, this_machine
 from edgespec.memory import Device, readable
 from edgespec.memory_plan import Machine, Plan, Wish, plan
 from edgespec.memory_words import notices, refusal, summary
-from edgespec.pair import MAX_DRAFT
+from edgespec.settings import MAX_DRAFT
 from model_registry.embedded import EMBEDDED
 from model_registry.headers import shape_at
 from model_registry.hub import Hub

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 from edgespec.cli.layers import settings_here
 from edgespec.cli.parser import Parser
 from edgespec.memory import KV_TYPES
 from edgespec.personas import apply, load_all, with_pair
 from edgespec.sampling import Sampling
-from edgespec.settings import Load, Own, Settings
+from edgespec.settings import Load, Method, Own, Settings
 from profiles.profile import AUTO, Auto, Profile
 
 _FIELDS = {"temp": "temperature"}
@@ -158,6 +159,13 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
         default=profile.draft_length,
         help="tokens guessed ahead in one round; auto is as many as pay",
     )
+    group.add_argument(
+        "--method",
+        choices=get_args(Method),
+        metavar="NAME",
+        default="auto",
+        help=f"how to guess: {', '.join(get_args(Method))}",
+    )
     add_strict(group)
     group.add_argument(
         "--max-tokens",
@@ -200,6 +208,7 @@ def load_from(options: argparse.Namespace, draft_length: int | Auto) -> Load:
         model=given.get("model"),
         draft=given.get("draft"),
         draft_length=None if draft_length == AUTO else draft_length,
+        method=given.get("method", "auto"),
         context=options.ctx,
         threads=None if options.threads == AUTO else options.threads,
         mmap=options.mmap,

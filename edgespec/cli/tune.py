@@ -20,9 +20,9 @@ from edgespec.cli.parser import Parser, add_json
 from edgespec.costs import CostTable
 from edgespec.errors import UsageError
 from edgespec.measuring import Measured, Outcome, Stopped, TuneEvent
-from edgespec.pair import MAX_DRAFT, Pair
+from edgespec.pair import Pair
 from edgespec.reply import Notice
-from edgespec.settings import Load
+from edgespec.settings import MAX_DRAFT, Load
 from edgespec.tune import known_ahead, tune_events
 from edgespec.tuning import costs_of, this_machine
 from profiles.tuned import Tuned, TunedStore, stale_reasons

@@ -49,6 +49,18 @@ def test_no_prompt_at_all(edgespec: Run, tiny: Sequence[str]) -> None:
     refused(edgespec("run", *tiny), "no prompt", "edgespec run", code=2)
 
 
+def test_a_method_is_named_or_refused(edgespec: Run, tiny: Sequence[str]) -> None:
+    more = [*tiny, "--max-tokens", "24", "--stats"]
+    done = edgespec("run", "hello", *more, "--method", "lookup", "--draft-length", "3")
+    plain = edgespec("run", "hello", *more, "--method", "plain")
+    assert done.returncode == plain.returncode == 0
+    assert done.stdout == plain.stdout
+    assert "23 rounds of 1.00 tokens" in plain.stderr
+    assert "lookup" in done.stderr
+    refused(edgespec("run", "hello", *tiny, "--method", "draft"), "needs a draft model", code=2)
+    refused(edgespec("run", "hello", *tiny, "--method", "magic"), "--method", "lookup", code=2)
+
+
 def test_the_numbers_go_to_stderr(edgespec: Run, models: ModelFiles) -> None:
     draft = ["--draft", str(models["rambler"]), "--draft-length", "4"]
     more = [*options(models["rambler"]), "--max-tokens", "11", "--stats"]

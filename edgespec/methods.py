@@ -1,0 +1,166 @@
+"""The ways to draft, by name: what each is, what it needs, and how its drafter is made.
+
+A drafter is made when it is first asked for: a chat pays for the one that it uses, and for no other.
+Several share the draft model's context, and never two of them in one answer: each compares the text
+with what that context holds when an answer begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from edgespec.controller.auto import AutoDrafter
+from edgespec.costs import Costs
+from edgespec.drafters.base import Drafter
+from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.lookup import LookupDrafter
+from edgespec.drafters.none import NoDrafter
+from edgespec.errors import UsageError
+from edgespec.model import LanguageModel
+from edgespec.settings import MAX_DRAFT, Load, Method
+
+
+@dataclass(slots=True)
+class Parts:
+    """What drafters are made of."""
+
+    target: LanguageModel
+    draft: LanguageModel | None = None
+    load: Load = field(default_factory=Load)
+    costs: Costs | None = None
+    """None before they are known, and where nobody asked for them."""
+
+    @property
+    def model(self) -> LanguageModel:
+        """The draft model, for a method that needs one."""
+        if self.draft is None:
+            raise ValueError("a method is made without its draft model")
+        return self.draft
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to draft."""
+
+    about: str
+    """A few words."""
+    make: Callable[[Parts], Drafter]
+    length: int = 8
+    """Tokens of a draft at most, where nobody says how many."""
+    compared: tuple[int, ...] = ()
+    """Lengths that are worth comparing; empty where it has none, because it chooses for itself."""
+    model: bool = False
+    """Whether it needs a draft model."""
+    trees: bool = False
+    """Whether it needs a target that takes trees."""
+    costs: bool = False
+    """Whether it goes by what passes cost here."""
+
+
+def _draft(parts: Parts) -> DraftModelDrafter:
+    return DraftModelDrafter(parts.model, parts.target.vocab_size)
+
+
+def make_auto(parts: Parts) -> AutoDrafter:
+    """The controller, over what there is. Raises ValueError where costs are not known."""
+    if parts.costs is None:
+        raise ValueError("auto is made without costs")
+    model = _draft(parts) if parts.draft else None
+    return AutoDrafter(parts.costs, LookupDrafter(min_match=1), model, MAX_DRAFT)
+
+
+WAYS: Mapping[Method, Way] = {
+    "plain": Way("one token a pass, nothing drafted", lambda _: NoDrafter(), length=0),
+    "draft": Way("a chain of the draft model's guesses", _draft, compared=(2, 4, 8), model=True),
+    "lookup": Way(
+        "what followed the last time the text ended like this",
+        lambda _: LookupDrafter(),
+        compared=(4, 8),
+    ),
+    "auto": Way(
+        "in each round what promises most tokens a second, or nothing",
+        make_auto,
+        length=MAX_DRAFT,
+        costs=True,
+    ),
+}
+"""In the order in which they are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a pair has to draft with."""
+
+    draft: bool = False
+    """Whether there is a draft model."""
+    trees: bool = False
+    """Whether the target takes trees."""
+    refusal: str = ""
+    """Why nothing at all is drafted; empty where something can be."""
+
+    def lack(self, method: Method) -> UsageError | None:
+        """Why it cannot use a method; None when it can."""
+        way = WAYS[method]
+        if method == "plain":
+            return None
+        if self.refusal:
+            return UsageError(
+                f"The method {method} cannot be used: {self.refusal}.", "Plain decoding is left."
+            )
+        if way.model and not self.draft:
+            return UsageError(
+                f"The method {method} needs a draft model, and there is none.",
+                "Name one with --draft, or choose another method.",
+            )
+        if way.trees and not self.trees:
+            return UsageError(
+                f"The method {method} needs a target that takes trees, which round differently.",
+                "Leave out --strict if it is given, or choose another method.",
+            )
+        return None
+
+
+def chosen(load: Load, means: Means) -> Method:
+    """The method that answers are decoded with. Raises UsageError for one that cannot be used."""
+    if load.method != "auto":
+        lack = means.lack(load.method)
+        if lack:
+            raise lack
+        return load.method
+    if means.refusal:
+        return "plain"
+    if load.draft_length is None:
+        return "auto"
+    return "draft" if means.draft else "lookup" if load.draft == "lookup" else "plain"
+
+
+class Drafters(Mapping[Method, Drafter]):
+    """Drafters by method, each made when it is first asked for."""
+
+    def __init__(
+        self, parts: Parts, methods: Iterable[Method], made: Mapping[Method, Drafter]
+    ) -> None:
+        """`methods` can be made of the parts; some more may be `made` already."""
+        self._parts = parts
+        self._made: dict[Method, Drafter | None] = {**dict.fromkeys(methods), **made}
+
+    def __getitem__(self, method: Method) -> Drafter:
+        drafter = self._made[method]
+        if drafter is None:
+            drafter = self._made[method] = WAYS[method].make(self._parts)
+        return drafter
+
+    def __contains__(self, method: object) -> bool:
+        return method in self._made  # as mappings do it, the drafter would be made
+
+    def __iter__(self) -> Iterator[Method]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    @property
+    def made(self) -> list[Drafter]:
+        """Those that there are by now."""
+        return [drafter for drafter in self._made.values() if drafter]

@@ -1,0 +1,173 @@
+"""The ways to draft by name: which one is used, and why another cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import get_args
+
+import pytest
+
+from edgespec import methods
+from edgespec.costs import Costs, CostTable
+from edgespec.drafters.lookup import LookupDrafter
+from edgespec.errors import UsageError
+from edgespec.methods import WAYS, Drafters, Means, Parts, Way, chosen
+from edgespec.pair import LoadedModel, Pair
+from edgespec.session import Session
+from edgespec.settings import MAX_DRAFT, Load, Method, Settings
+from tests.conftest import ModelFiles
+from tests.fakes import FakeModel, chaotic
+
+COSTS = Costs((CostTable(0, {1: 1.0, 32: 4.0}, {1: 0.1}),))
+ALL = Means(draft=True, trees=True)
+
+
+def model() -> FakeModel:
+    return FakeModel(chaotic(8, 1), 8)
+
+
+def test_every_name_has_a_way_and_sensible_lengths() -> None:
+    assert tuple(WAYS) == get_args(Method)
+    for name, way in WAYS.items():
+        assert way.about
+        assert way.length == 0 if name == "plain" else 1 <= way.length <= MAX_DRAFT
+        assert all(1 <= length <= MAX_DRAFT for length in way.compared)
+
+
+@pytest.mark.parametrize("name", get_args(Method))
+def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
+    parts = Parts(model(), model(), Load(), COSTS)
+    drafter = WAYS[name].make(parts)
+    drafter.begin([1, 2, 1, 2])
+    drafter.accept([1])
+    drafter.close()
+
+
+def test_a_method_that_needs_a_draft_model_says_so() -> None:
+    for name, way in WAYS.items():
+        lack = Means(trees=True).lack(name)
+        assert (lack is not None) is way.model
+        if lack:
+            assert name in lack.message
+            assert "needs a draft model" in lack.message
+            assert "--draft" in lack.hint
+        assert ALL.lack(name) is None
+
+
+def test_where_nothing_is_drafted_only_plain_is_left() -> None:
+    means = Means(draft=True, trees=True, refusal="x cannot take back tokens")
+    for name in WAYS:
+        lack = means.lack(name)
+        assert (lack is None) is (name == "plain")
+        assert lack is None or "x cannot take back tokens" in lack.message
+
+
+def test_trees_need_a_target_that_takes_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = Way("", lambda parts: LookupDrafter(), trees=True)
+    monkeypatch.setattr(methods, "WAYS", {**WAYS, "lookup": way})
+    lack = Means().lack("lookup")
+    assert lack
+    assert "--strict" in lack.hint
+    assert Means(trees=True).lack("lookup") is None
+
+
+@pytest.mark.parametrize(
+    ("load", "means", "method"),
+    [
+        (Load(), Means(), "auto"),
+        (Load(), ALL, "auto"),
+        (Load(), Means(refusal="x"), "plain"),
+        (Load(draft_length=4), ALL, "draft"),
+        (Load(draft_length=4), Means(), "plain"),
+        (Load(draft="lookup", draft_length=4), Means(), "lookup"),
+        (Load(method="lookup"), ALL, "lookup"),
+        (Load(method="lookup", draft_length=4), ALL, "lookup"),
+        (Load(method="draft"), ALL, "draft"),
+        (Load(method="plain"), Means(refusal="x"), "plain"),
+    ],
+)
+def test_what_answers_are_decoded_with(load: Load, means: Means, method: Method) -> None:
+    assert chosen(load, means) == method
+
+
+def test_a_method_that_is_named_is_never_exchanged_for_another() -> None:
+    for means in (Means(), Means(draft=True, refusal="x")):
+        with pytest.raises(UsageError, match="draft"):
+            chosen(Load(method="draft"), means)
+
+
+@pytest.fixture
+def count(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of what was made."""
+    made: list[str] = []
+
+    def maker(name: Method) -> Way:
+        def make(parts: Parts) -> LookupDrafter:
+            made.append(name)
+            return LookupDrafter()
+
+        return Way("", make)
+
+    monkeypatch.setattr(methods, "WAYS", {name: maker(name) for name in WAYS})
+    return made
+
+
+def test_a_drafter_is_made_when_it_is_first_asked_for_and_once(count: list[str]) -> None:
+    own = LookupDrafter()
+    drafters = Drafters(Parts(model()), ["plain", "draft"], {"auto": own})
+    assert list(drafters) == ["plain", "draft", "auto"]
+    assert len(drafters) == 3
+    assert "draft" in drafters
+    assert "lookup" not in drafters
+    assert count == []
+    assert drafters.made == [own]
+    assert drafters["auto"] is own
+    assert drafters["draft"] is drafters["draft"]
+    assert count == ["draft"]
+    assert drafters.made == [drafters["draft"], own]
+    with pytest.raises(KeyError):
+        drafters["lookup"]
+
+
+@pytest.fixture
+def load(models: ModelFiles) -> Load:
+    tiny = str(models["rambler"])
+    return Load(tiny, tiny, context=64, threads=1)
+
+
+@pytest.mark.parametrize("name", ["plain", "lookup", "draft"])
+def test_a_pair_is_opened_for_the_method_that_is_named(load: Load, name: Method) -> None:
+    """Without a draft model that it does not need, and without measuring what does not matter to it."""
+    pair = Pair.open(replace(load, method=name))
+    session = Session(pair, Settings(replace(load, method=name)))
+    try:
+        assert pair.method == name
+        assert (pair.draft is not None) is WAYS[name].model
+        assert pair.auto is None
+        assert session.draft_length == (0 if name == "plain" else 8)
+        assert not any("Measured" in text for text in pair.notices)
+    finally:
+        session.close()
+
+
+def test_the_length_is_that_which_is_asked_for(load: Load) -> None:
+    load = replace(load, method="lookup", draft_length=3)
+    session = Session.open(Settings(load))
+    assert (session.method, session.draft_length) == ("lookup", 3)
+    session.close()
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"draft": "lookup"}, "needs a draft model"),
+        ({"draft": "none"}, "--draft none"),
+        ({"draft_length": 0}, "--draft-length 0"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_loaded(
+    load: Load, changes: dict[str, object], part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LoadedModel, "open", lambda *_: pytest.fail("it was loaded"))
+    with pytest.raises(UsageError, match=part):
+        Pair.open(replace(load, method="draft", **changes))  # type: ignore[arg-type]
