@@ -32,12 +32,14 @@ class Weights:
         gpu_layers: int = -1,
         devices: Sequence[str] | None = None,
         split: Sequence[int] = (),
+        rearranged: bool = True,
     ) -> None:
         """Load `path`.
 
         The last `gpu_layers` layers go to `devices`, in this order, so many to each as `split` says;
         -1 stands for all, the output layer counts as one. With None for the devices llama.cpp takes
-        all GPUs that it sees, without `split` it goes by their free memory. Raises ModelFileError and
+        all GPUs that it sees, without `split` it goes by their free memory. If not `rearranged`, mapped
+        weights on the CPU are the file itself, and change with it. Raises ModelFileError and
         OutOfMemoryError.
         """
         try:
@@ -50,7 +52,7 @@ class Weights:
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
         params.load_mode = _MMAP if mmap else _NO_MMAP
-        params.use_extra_bufts = not _amx_build()
+        params.use_extra_bufts = rearranged and not _amx_build()
         self._devices = tuple(devices or ())
         self.placed = place_words(gpu_layers, self._devices)
         if devices is not None:
