@@ -141,8 +141,11 @@ def read_header(path: Path) -> GGUFHeader:
             return parse_header(data)
 
 
-def parse_header(data: bytes | mmap.mmap) -> GGUFHeader:
-    """The header at the start of `data`, the whole content of a file. Raises GGUFError."""
+def parse_header(data: bytes | mmap.mmap, sums: LayoutSum | None = None) -> GGUFHeader:
+    """The header at the start of `data`, the whole content of a file; `sums` is told each tensor.
+
+    Raises GGUFError.
+    """
     reader = _Reader(data)
     if data[:4] != b"GGUF":
         raise GGUFError("It does not start with the letters GGUF.")
@@ -160,7 +163,7 @@ def parse_header(data: bytes | mmap.mmap) -> GGUFHeader:
         if not key or key in metadata:
             raise GGUFError(f"Its header is damaged: the key {key[:80]!r} is empty or there twice.")
         metadata[key] = reader.value(key, reader.number(_U32))
-    sums = LayoutSum()
+    sums = sums or LayoutSum()
     data_end = _data_end(reader, tensor_count, _alignment(metadata), sums)
     kept = MappingProxyType(metadata)
     return GGUFHeader(version, kept, tensor_count, len(data), data_end, sums.layout)
