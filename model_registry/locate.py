@@ -152,7 +152,8 @@ def _file(store: Store, model: ModelRecord) -> Path:
     if store.intact(model):
         return path
     linked = f"The store only links to it. Put it back, or run: edgespec rm {model.name}"
-    again = f"Fetch it again: edgespec pull {model.source.reference}"
+    verb = "Make" if model.source.kind == "derived" else "Fetch"
+    again = f"{verb} it again: {model.source.command}"
     raise ModelFileProblem(
         f"{model.name} is in the store, but its file {path} is gone or has another size.",
         linked if model.folder else again,

@@ -193,7 +193,7 @@ class Finder:
         if not self._store.intact(model):
             raise ModelFileProblem(
                 f"The files of {model.name} are gone.",
-                f"Fetch them again: edgespec pull {model.source.reference}",
+                f"Get them again: {model.source.command}",
             )
         known = self.catalog.with_digests([file.sha256 for file in model.files])
         return Wanted(

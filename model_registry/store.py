@@ -113,7 +113,7 @@ class Store:
                     record = replace(record, name=_free_name(contents, name, identity, insist=True))
                 self._discard(incoming, old)
             else:
-                wanted = name or suggested or _stem(incoming.files[0][0].name)
+                wanted = name or suggested or stem_of(incoming.files[0][0].name)
                 free = _free_name(contents, wanted, identity, insist=name is not None)
                 record = self._take(incoming, identity, free, alone or bool(old and old.alone))
             self.write(record)
@@ -266,7 +266,7 @@ def model_id(digests: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
 
 
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
     """A name for a model, made of its file's."""
     stem = re.sub(r"(-00001-of-\d{5})?(\.gguf)?$", "", name, flags=re.IGNORECASE)
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-._+")[:90] or "model"

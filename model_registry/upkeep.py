@@ -198,6 +198,8 @@ def _parts(store: Store, busy: set[str]) -> Iterator[Rubbish]:
         if path.name in busy or path.name.partition(".")[0] in working:
             continue
         what = "unfinished download" if path.suffix == ".part" else "left of a pull"
+        if path.is_dir() and path.name.startswith("derive-"):
+            what = "left of a draft that was being derived"
         yield Rubbish(path, what, _size(path))
 
 

@@ -35,6 +35,7 @@ def model_facts(store: Store, contents: Contents, model: ModelRecord) -> dict[st
         "gated": model.gated,
         "pairs": contents.users(model.id),
         "source": model.source.reference,
+        **_origin(model),
         "path": str(store.path(model)),
         "files": [
             {"name": file.name, "size": file.size, "sha256": file.sha256} for file in model.files
@@ -45,6 +46,12 @@ def model_facts(store: Store, contents: Contents, model: ModelRecord) -> dict[st
         "verified_at": model.verified_at,
         "last_used": _iso(store.last_used(model)),
     }
+
+
+def _origin(model: ModelRecord) -> dict[str, str]:
+    """Of a derived model, the id of the target that it was made of."""
+    source = model.source
+    return {"derived_from": source.revision} if source.kind == "derived" else {}
 
 
 def pair_facts(store: Store, contents: Contents, pair: PairRecord) -> dict[str, Any]:

@@ -79,6 +79,7 @@ def _print(results: Sequence[Checked]) -> None:
             output.answer(f"{one.model.name}: as it came ({how})\n")
             continue
         output.answer(f"{one.model.name}: {'; '.join(one.problems)}\n")
-        again = one.model.source.reference
         if one.model.folder is None:
-            output.note(f"  Replace it: edgespec rm {one.model.name}, then edgespec pull {again}")
+            output.note(
+                f"  Replace it: edgespec rm {one.model.name}, then {one.model.source.command}"
+            )

@@ -50,7 +50,9 @@ def _stored(store: Store, contents: Contents, model: ModelRecord) -> list[str]:
         "context": f"{traits.context or '?'} tokens",
         "vocabulary": f"{traits.tokens or '?'} tokens, {traits.tokenizer}",
         "licence": model.licence or "not stated",
-        "source": model.source.reference,
+        "source": model.source.command
+        if model.source.kind == "derived"
+        else model.source.reference,
         "pairs": ", ".join(contents.users(model.id)) or "none",
         "folder": str(store.folder(model)) + (" (linked)" if model.folder else ""),
         "fetched": _day(model.pulled_at),
