@@ -17,9 +17,9 @@ from edgespec.cli.parser import Parser
 
 _NAMES = "edgespec list --names 2>/dev/null"
 _PERSONAS = "edgespec personas --names 2>/dev/null"
-_BARE = dict.fromkeys(("advise", "fit", "show", "rm", "verify", "pair", "pull", "tune"), _NAMES) | {
-    "personas": _PERSONAS
-}
+_BARE = dict.fromkeys(
+    ("advise", "derive", "fit", "show", "rm", "verify", "pair", "pull", "tune"), _NAMES
+) | {"personas": _PERSONAS}
 """Commands whose bare arguments are names, and what prints these."""
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "show": "show all that is known about a pair or a model",
     "search": "look for pairs and models, here and on the Hub",
     "pair": "check that a draft fits a target, and store the two",
+    "derive": "make a draft of a target alone, and say what it is worth",
     "verify": "compare stored files with what they were when they came",
     "rm": "remove a pair, a model or an unfinished pull",
     "prune": "remove what crashes and stopped downloads left",
