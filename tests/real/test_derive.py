@@ -86,6 +86,21 @@ def test_skipped_layers_are_as_if_left_out(models: ModelFiles, tmp_path: Path) -
     assert models.smollm2.read_bytes() == before
 
 
+def test_skipping_holds_where_kernels_have_weights_of_their_own(
+    four_layers: Path, tmp_path: Path
+) -> None:
+    """Q4_0 is rearranged in a copy where that is faster, which would not change with the file."""
+    small = write(four_layers, tmp_path / "small.gguf", "Q4_0")
+    pruned = write(four_layers, tmp_path / "pruned.gguf", "Q4_0", (1, 2))
+    tokens = [token % 250 for token in TEXT]
+    with SkippingModel(
+        small, tmp_path / "layers.gguf", context=256, threads=1, max_rows=8
+    ) as skipping:
+        skipping.skip((1, 2))
+        found = skipping.model.extend(tokens, rows=8).copy()
+    np.testing.assert_array_equal(found, logits(pruned, tokens))
+
+
 def test_where_tensors_lie(four_layers: Path) -> None:
     from gguf import GGUFReader
 
