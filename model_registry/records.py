@@ -177,7 +177,7 @@ def load_model(path: Path) -> ModelRecord:
             for file in data.items("files")
         ),
         source=Source(
-            kind=source.get("kind", str),  # type: ignore[arg-type] # shown, never acted upon
+            kind=source.get("kind", str),  # type: ignore[arg-type] # an unknown one counts as fetched
             reference=source.get("reference", str),
             repo=source.get("repo", str),
             revision=source.get("revision", str),

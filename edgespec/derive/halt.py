@@ -13,7 +13,7 @@ class Halt:
     """Off when made; cannot be switched off again."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # Ctrl-C may come in the midst of `on`, in the same thread
         self._on = False
         self._stops: list[Callable[[], None]] = []
 
