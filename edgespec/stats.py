@@ -1,8 +1,9 @@
 """The numbers a person sees, each defined here and nowhere else.
 
 Folds `decode()` events into a frozen `Stats`; the command line, the app and the benchmark print the
-same object. acceptance = accepted / tested: positions after a rejection were never tested and bonus
-tokens were never drafted, so neither counts. Tokens a second counts delivered tokens over decode time.
+same object. acceptance = accepted / tested: places after a rejection were never tested and bonus tokens
+were never drafted, so neither counts; where several guesses stand for one place, as in a tree, it is
+one place that was tested. Tokens a second counts delivered tokens over decode time.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ class Stats:
     """Passes of the target after the prompt's own."""
     round_tokens: int = 0
     """Tokens those passes gave; the first token comes from the prompt's pass."""
+    rows: int = 0
+    """Rows that those passes computed; more than tokens could come of where guesses branch."""
     proposed: int = 0
     tested: int = 0
+    """Places of the text at which a guess, or several, met the target."""
     accepted: int = 0
     ttft_seconds: float = 0.0
     """From the request to the first token; 0 until there is one."""
@@ -69,13 +73,18 @@ class Stats:
 
     @property
     def acceptance(self) -> float | None:
-        """Accepted over tested draft positions; None when nothing was tested."""
+        """Accepted over tested places; None when nothing was tested."""
         return self.accepted / self.tested if self.tested else None
 
     @property
     def tokens_per_round(self) -> float | None:
         """Tokens that one pass of the target delivers, bonus included; None until a round is done."""
         return self.round_tokens / self.rounds if self.rounds else None
+
+    @property
+    def rows_per_round(self) -> float | None:
+        """Rows that one pass of the target computes; plain decoding has 1; None where not known."""
+        return self.rows / self.rounds if self.rows else None
 
     @property
     def figures(self) -> dict[str, float]:
@@ -124,6 +133,7 @@ class Stats:
             tokens=self.tokens + len(event.tokens),
             rounds=self.rounds + 1,
             round_tokens=self.round_tokens + len(event.tokens),
+            rows=self.rows + event.rows,
             proposed=self.proposed + event.proposed,
             tested=self.tested + event.tested,
             accepted=self.accepted + event.accepted,

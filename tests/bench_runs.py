@@ -43,8 +43,10 @@ def run(
         round_tokens=10 if speed else 0,
         accepted=accepted,
         tested=tested,
+        rows=12 if speed and arm != SERVER else 0,
         ttft_seconds=0.5,
         decode_seconds=10 / speed if speed else 0.0,
+        draft_seconds=1 / speed if speed and arm[1] else 0.0,
     )
     answer = Answer(tuple(tokens), stats, sources or {}, outside)
     one = prompt(number, CATEGORIES[number])
@@ -62,8 +64,10 @@ def turn(
 
 def report(runs: Sequence[Run], *, complete: bool = True) -> Report:
     """Of these runs; the arms are those that occur, plain first."""
-    arms = dict.fromkeys([PLAIN, *(run.key for run in runs)])
-    return make_report(runs, list(arms), complete=complete, setup={"target": "a-model"})
+    arms: dict[Key, int | None] = dict.fromkeys([PLAIN, *(run.key for run in runs)], 0)
+    needs = {DRAFT_2: 512_000_000, DRAFT_4: 512_000_000, AUTO: 1_230_000_000, SERVER: None}
+    arms |= {arm: needs[arm] for arm in arms if arm in needs}
+    return make_report(runs, arms, complete=complete, setup={"target": "a-model"})
 
 
 def usual() -> Report:

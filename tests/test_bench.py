@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
 
-from edgespec.bench.arms import Answer, Arm, Learner, Local, Order, arms_of, parse_methods
+from edgespec.bench.arms import (
+    AUTO_PARTS,
+    METHODS,
+    Answer,
+    Arm,
+    Learner,
+    Local,
+    Order,
+    arms_of,
+    parse_methods,
+)
 from edgespec.bench.measure import Plan, Run, measure
 from edgespec.bench.prompts import encode
 from edgespec.drafters.base import Draft, Policy
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.errors import ContextFullError, DecodeError, UsageError
-from edgespec.methods import Means
+from edgespec.methods import WAYS, Means
 from edgespec.pair import Pair
 from edgespec.sampling import Sampling
 from edgespec.settings import MAX_DRAFT, Load
@@ -154,12 +165,16 @@ class Recorder(LookupDrafter):
 
 
 @pytest.fixture
-def pair(models: ModelFiles) -> Iterator[Pair]:
+def opened(models: ModelFiles) -> Iterator[Pair]:
     load = Load(str(models["rambler"]), str(models["rambler"]), None, context=256, threads=1)
-    opened = Pair.open(load)
+    with closing(Pair.open(load)) as pair:
+        yield pair
+
+
+@pytest.fixture
+def pair(opened: Pair) -> Pair:
     drafters = {**opened.drafters, "auto": Recorder()}
-    yield Pair(opened.target, opened.draft, drafters, "auto")
-    opened.close()
+    return Pair(opened.target, opened.draft, drafters, "auto", opened.means)
 
 
 def test_fixed_methods_come_at_each_length_and_auto_once(pair: Pair) -> None:
@@ -174,6 +189,40 @@ def test_fixed_methods_come_at_each_length_and_auto_once(pair: Pair) -> None:
     ]
     keys = [arm.key for arm in arms_of(pair, ["auto", "plain", "lookup"], [3])]
     assert keys == [("plain", 0), ("auto", 0), ("lookup", 3)]
+
+
+def test_without_lengths_each_method_has_its_own(pair: Pair) -> None:
+    keys = [arm.key for arm in arms_of(pair, None)]
+    assert keys[0] == ("plain", 0)
+    for method, way in WAYS.items():
+        if method != "plain":
+            lengths = [length for name, length in keys if name == method]
+            assert lengths == list(way.compared or (0,))
+
+
+def test_memory_is_that_of_the_draft_model_for_who_uses_it(opened: Pair) -> None:
+    assert opened.draft
+    needed = opened.draft.weights.file_bytes // 2
+    found = {arm.method: arm.memory_bytes for arm in arms_of(opened, METHODS, [2])}
+    assert found["plain"] == found["lookup"] == found["auto-lookup"] == 0
+    assert found["draft"] == found["auto"] == found["auto-draft"]
+    assert found["draft"]
+    assert found["draft"] > needed
+
+
+def test_parts_of_auto_draft_with_nothing_else(opened: Pair) -> None:
+    assert [arm.key for arm in arms_of(opened, AUTO_PARTS)] == [
+        ("plain", 0),
+        ("auto-lookup", 0),
+        ("auto-draft", 0),
+    ]
+    assert not {arm.method for arm in arms_of(opened, None)} & set(AUTO_PARTS)
+    plain, *parts = (arm.answerer.answer(order(64)) for arm in arms_of(opened, AUTO_PARTS))
+    by_lookup, by_draft = (set(answer.sources) for answer in parts)
+    assert by_lookup <= {"", "lookup"}
+    assert by_draft <= {"", "draft"}
+    assert "lookup" in by_lookup | by_draft or "draft" in by_lookup | by_draft
+    assert {answer.tokens for answer in parts} == {plain.tokens}
 
 
 def test_a_method_that_the_pair_lacks(pair: Pair) -> None:

@@ -63,6 +63,56 @@ def test_the_worst_prompt_goes_by_its_median() -> None:
     assert row(report(runs), "code", AUTO).worst_prompt == Worst("p1", 0.9)
 
 
+def test_what_a_round_costs_is_told_in_rounds_of_plain_decoding() -> None:
+    # Five rounds of two tokens: 10 tokens a second are 0.2 s a round, 25 are 0.08 s.
+    found = summary(report(turn({PLAIN: 10, DRAFT_4: 25, SERVER: 9}, 0)), DRAFT_4)
+    assert found.draft_cost == pytest.approx((1 / 25 / 5) / 0.2)
+    assert found.verify_cost == pytest.approx(0.08 / 0.2 - (1 / 25 / 5) / 0.2)
+    plain = summary(usual(), PLAIN)
+    assert (plain.draft_cost, plain.verify_cost) == pytest.approx((0, 1))
+    other = summary(usual(), SERVER)
+    assert (other.draft_cost, other.verify_cost, other.rows_per_round) == (None, None, None)
+
+
+def test_tokens_over_costs_is_the_speed_up() -> None:
+    runs = [*turn({PLAIN: 10, DRAFT_4: 25}, 0), *turn({PLAIN: 30, DRAFT_4: 60}, 0, repeat=1)]
+    found = summary(report(runs), DRAFT_4)
+    assert found.draft_cost is not None
+    assert found.verify_cost is not None
+    plain = summary(report(runs), PLAIN).tokens_per_round
+    cost = found.draft_cost + found.verify_cost
+    assert found.tokens_per_round / plain / cost == pytest.approx(2 / (1 / 2.5 + 1 / 2))
+
+
+def test_rows_and_memory_come_through() -> None:
+    found = usual()
+    assert row(found, "code", DRAFT_2).rows_per_round == 12 / 5
+    assert row(found, "code", SERVER).rows_per_round is None
+    assert [row(found, "prose", arm).memory_bytes for arm in (PLAIN, DRAFT_2, AUTO, SERVER)] == [
+        0, 512_000_000, 1_230_000_000, None,
+    ]  # fmt: skip
+    assert summary(found, AUTO).memory_bytes == 1_230_000_000
+    assert summary(found, AUTO).same_as_plain is True
+    one = found.runs[1]
+    assert one.rows_per_round == 2.4
+    assert one.draft_s == pytest.approx(1 / 12)
+
+
+def test_what_is_made_of_others_is_compared_with_the_better_one_in_each_category() -> None:
+    by_lookup, by_draft = ("auto-lookup", 0), ("auto-draft", 0)
+    runs = [
+        *turn({PLAIN: 10, AUTO: 20, by_lookup: 16, by_draft: 10, DRAFT_4: 40}, 0),
+        *turn({PLAIN: 10, AUTO: 15, by_lookup: 10, by_draft: 12, DRAFT_4: 40}, 2),
+    ]
+    found = report(runs)
+    assert summary(found, AUTO).of_parts == pytest.approx({"code": 20 / 16, "prose": 15 / 12})
+    assert summary(found, by_draft).of_parts is None
+    assert summary(usual(), AUTO).of_parts is None
+    cascade = ("cascade", 8)
+    runs = turn({PLAIN: 10, cascade: 20, DRAFT_2: 16, DRAFT_4: 18, ("lookup", 4): 12, AUTO: 30}, 0)
+    assert summary(report(runs), cascade).of_parts == pytest.approx({"code": 20 / 18})
+
+
 def test_categories_keep_the_order_of_the_prompts_whoever_was_first() -> None:
     runs = [*turn({PLAIN: 10}, 2), *turn({PLAIN: 10}, 0)]
     assert [one.category for one in report(runs).rows] == ["code", "prose"]

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import json
 
-from edgespec.bench.report import PLAIN, Report
+from edgespec.bench.report import PLAIN, Key, Report
 from edgespec.bench.tables import as_csv, as_json, as_markdown, as_text
 from tests.bench_runs import AUTO, report, run, turn, usual
 
@@ -16,31 +16,56 @@ def table(found: Report, *, details: bool = False) -> list[str]:
     return as_text(found, details=details).splitlines()
 
 
-def test_a_line_for_each_category_and_arm_then_the_means() -> None:
+def test_a_table_for_each_category_then_all_with_the_fastest_first() -> None:
     lines = table(usual())
-    assert lines[0].split() == [
-        "category", "method", "length", "tok/s", "speed-up", "quartiles", "worst", "accepted",
-        "tok/round", "TTFT", "s", "same", "text",
+    assert lines[:3] == ["code", "", lines[2]]
+    assert lines[2].split() == [
+        "method", "tok/s", "speed-up", "quartiles", "worst", "accepted", "tok/round", "rows/round",
+        "TTFT", "s", "exact",
     ]  # fmt: skip
-    assert lines[3].split() == [
-        "code", "draft", "4", "22.0", "2.20x", "2.10-2.30", "2.00x", "-", "2.00", "0.50", "yes",
+    assert lines[5].split() == [
+        "draft", "4", "22.0", "2.20x", "2.10-2.30", "2.00x", "-", "2.00", "2.40", "0.50", "yes",
     ]  # fmt: skip
-    blank = lines.index("")
-    assert blank == 1 + 2 * 5 + 4  # the mean of plain decoding would be 1
-    assert [line.split()[:4] for line in lines[11:blank]] == [
-        ["all", "draft", "2", "1.25x"],
-        ["all", "draft", "4", "1.05x"],
-        ["all", "auto", "-", "1.52x"],
-        ["all", "server", "-", "0.95x"],
+    assert [line.split()[0] for line in lines[3:8]] == ["plain", "draft", "draft", "auto", "server"]
+    assert lines[9] == "prose"
+    start = lines.index("all, the fastest first") + 2
+    assert lines[start].split() == [
+        "method", "speed-up", "worst", "accepted", "tok/round", "rows/round", "cost/round", "memory",
+        "exact",
+    ]  # fmt: skip
+    assert [line.split() for line in lines[start + 1 : start + 6]] == [
+        ["auto", "1.52x", "1.10x", "-", "2.00", "2.40", "0.62", "1.23", "GB", "yes"],
+        ["draft", "2", "1.25x", "1.20x", "-", "2.00", "2.40", "0.79", "512", "MB", "yes"],
+        ["draft", "4", "1.05x", "0.50x", "-", "2.00", "2.40", "0.97", "512", "MB", "yes"],
+        ["plain", "1.00x", "1.00x", "-", "2.00", "2.40", "1.00", "0", "yes"],
+        ["server", "0.95x", "0.80x", "-", "2.00", "-", "-", "-", "yes"],
     ]
 
 
+def test_a_terminal_of_a_hundred_columns_holds_the_tables() -> None:
+    longest: Key = ("auto-lookup", 0)
+    runs = turn({PLAIN: 1000, ("confidence", 31): 9345.6, longest: 2345}, 0, temperature=0.8)
+    lines = as_text(report(runs), details=False).splitlines()
+    assert all(len(line) <= 100 for line in lines[:14])
+    assert "by rule" in lines[4]
+    assert lines[3].split()[-1] == "-", "plain decoding has no rule"
+
+
 def test_numbers_stand_right_and_names_left() -> None:
-    head, *lines = table(usual())[:11]
+    head, *lines = table(usual())[2:8]
     for title in ("tok/s", "TTFT s"):
         end = head.index(title) + len(title)
         assert all(line[end - 1].isdigit() for line in lines)
     assert all(line[head.index("method")] in "pdas" for line in lines)
+
+
+def test_another_text_is_said_and_explained() -> None:
+    assert "nearly tie" not in as_text(usual(), details=False)
+    runs = [run(PLAIN, 10), run(AUTO, 20, tokens=(7, 8, 1))]
+    text = as_text(report(runs), details=False)
+    assert "exact, no: " in text
+    assert "--strict" in text
+    assert [line.split()[-1] for line in text.splitlines()[3:5]] == ["yes", "no"]
 
 
 def test_sentences() -> None:
@@ -64,43 +89,60 @@ def test_what_is_missing_is_said() -> None:
 
 def test_one_category_has_no_mean() -> None:
     text = as_text(report(turn({PLAIN: 10, AUTO: 20}, 0)), details=False)
-    assert "\nall" not in text
+    assert "all: the geometric mean" not in text
 
 
 def test_temperatures_are_shown_when_there_are_several() -> None:
     runs = [*turn({PLAIN: 10, AUTO: 20}, 0), *turn({PLAIN: 10, AUTO: 5}, 0, temperature=0.8)]
     lines = table(report(runs), details=True)
-    assert lines[0].split()[3] == "temp"
-    assert [line.split()[3] for line in lines[1:5]] == ["0", "0", "0.8", "0.8"]
-    assert lines[6].split()[3] == "temp"
+    titles = [line for line in lines if "temperature" in line and not line.endswith(".")]
+    assert titles == [
+        "code, temperature 0",
+        "code, temperature 0.8",
+        "all, the fastest first, temperature 0",
+        "all, the fastest first, temperature 0.8",
+    ]
+    assert lines[lines.index(titles[2]) + 3].startswith("auto"), "the fastest is first"
+    assert lines[lines.index(titles[3]) + 3].startswith("plain")
+    runs_at = next(n for n, line in enumerate(lines) if line.startswith("prompt"))
+    assert lines[runs_at].split()[2] == "temp"
+    assert "temperature" not in as_text(usual(), details=False)
+
+
+def details_of(found: Report) -> list[str]:
+    """The table of the answers."""
+    lines = table(found, details=True)
+    return lines[next(n for n, line in enumerate(lines) if line.startswith("prompt")) :]
 
 
 def test_details_tell_each_answer_and_who_drafted() -> None:
     sources = {"lookup": 2, "draft": 3, "": 4}
     found = report([run(PLAIN, 10), run(AUTO, 25, accepted=3, tested=4, sources=sources)])
-    lines = table(found, details=True)
-    assert lines[4].split()[:3] == ["prompt", "method", "length"]
-    assert lines[6].split()[:7] == ["p0", "auto", "-", "11", "25.0", "2.50x", "75%"]
-    assert lines[6].endswith("lookup 2, draft 3, none 4")
-    assert "prompt" not in table(found)[0]
+    lines = details_of(found)
+    assert lines[0].split()[:3] == ["prompt", "method", "tokens"]
+    assert lines[2].split()[:6] == ["p0", "auto", "11", "25.0", "2.50x", "75%"]
+    assert lines[2].endswith("lookup 2, draft 3, none 4")
+    assert not any(line.startswith("prompt") for line in table(found))
     again = report([*turn({PLAIN: 10}, 0), *turn({PLAIN: 10}, 0, repeat=1)])
-    assert table(again, details=True)[3].split()[3] == "repeat"
+    assert details_of(again)[0].split()[2] == "repeat"
 
 
 def test_markdown_has_the_same_cells() -> None:
     text = as_markdown(usual(), details=True).splitlines()
-    cells = [cell.strip() for cell in text[4].strip("|").split("|")]
-    assert cells[:5] == ["code", "draft", "4", "22.0", "2.20x"]
-    assert text[1].startswith("| --- | --- | ---: |")
-    assert {line.count("|") for line in text[: text.index("")]} == {text[0].count("|")}
+    assert text[0] == "**code**"
+    cells = [cell.strip() for cell in text[6].strip("|").split("|")]
+    assert cells[:3] == ["draft 4", "22.0", "2.20x"]
+    assert text[3].startswith("| --- | ---: |")
+    assert {line.count("|") for line in text[2:9]} == {text[2].count("|")}
     assert any(line.startswith("| p2 | server |") for line in text)
 
 
 def test_a_bar_in_a_name_does_not_break_markdown() -> None:
     found = usual()
     found.rows[0] = dataclasses.replace(found.rows[0], category="a|b")
-    line = as_markdown(found, details=False).splitlines()[2]
-    assert line.startswith("| a\\|b | plain |")
+    assert as_markdown(found, details=False).startswith("**a\\|b**")
+    found.runs[0] = dataclasses.replace(found.runs[0], id="c|d")
+    assert "| c\\|d | plain |" in as_markdown(found, details=True)
 
 
 def test_csv_has_full_numbers_and_no_nesting() -> None:
@@ -111,6 +153,8 @@ def test_csv_has_full_numbers_and_no_nesting() -> None:
     assert records[2]["worst_prompt"] == "p0"
     assert float(records[2]["worst_speedup"]) == found.rows[2].worst_prompt.speedup
     assert records[2]["acceptance"] == ""
+    assert records[2]["memory_bytes"] == "512000000"
+    assert float(records[2]["rows_per_round"]) == 2.4
 
 
 def test_csv_of_the_runs() -> None:

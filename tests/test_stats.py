@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from edgespec.drafters.base import Draft, Policy
+from edgespec.engine import DecodeOptions, decode
 from edgespec.events import DecodeEvent, Finished, FirstToken, Prefilled, Reason, Round
+from edgespec.model import ROOT, Token
+from edgespec.sampling import Sampling
 from edgespec.stats import Stats
+from tests.fakes import FakeModel
 
 
 def fold(*events: DecodeEvent) -> Stats:
@@ -23,6 +29,34 @@ def test_acceptance_counts_tested_positions_only() -> None:
     stats = fold(FirstToken(1, 0.5), made(3, 8, 3, 2), made(9, 8, 8, 8), made(1, 0, 0, 0))
     assert stats.acceptance == 10 / 11
     assert stats.proposed == 16
+
+
+def test_rows_are_those_of_the_passes_and_unknown_where_nobody_counts() -> None:
+    stats = fold(FirstToken(1, 0.5), replace(made(3, 8, 3, 2), rows=9), made(1, 0, 0, 0))
+    assert (stats.rows, stats.rows_per_round) == (10, 5.0)
+    assert Stats(rounds=3).rows_per_round is None
+
+
+class Bush:
+    """Proposes every token of the vocabulary for one place, the right one last."""
+
+    def begin(self, prompt: Sequence[Token]) -> None: ...
+
+    def propose(self, limit: int, policy: Policy) -> Draft:
+        return Draft((0, 1, 2, 3), (None,) * 4, "bush", (ROOT,) * 4)
+
+    def accept(self, tokens: Sequence[Token]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_guesses_for_one_place_are_one_test() -> None:
+    """The acceptance of a tree tells how often it had the right guess, not how many it had."""
+    always = FakeModel(lambda _: [0.0, 0.0, 0.0, 9.0], 4)
+    options = DecodeOptions(sampling=Sampling(temperature=0), draft_length=4, max_tokens=7)
+    stats = fold(*decode(always, Bush(), [1, 2], options))
+    assert (stats.rounds, stats.proposed, stats.tested, stats.accepted) == (3, 12, 3, 3)
+    assert (stats.acceptance, stats.rows_per_round) == (1.0, 5.0)
 
 
 def test_the_first_token_has_its_own_time_and_is_no_round() -> None:

@@ -75,6 +75,8 @@ class Arm:
     draft_length: int
     """0 where there is no fixed one: plain decoding, `auto`, a server."""
     answerer: Answerer
+    memory_bytes: int | None = 0
+    """What it takes beside the target alone; None where that is not known."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -163,7 +165,8 @@ def arms_of(
     arms = [Arm("plain", 0, Local(pair, pair.drafters["plain"], 0))]
     for name in pair.drafters if methods is None else methods:
         if name in AUTO_PARTS:
-            arms.append(Arm(name, 0, Local(pair, _part_of_auto(pair, name), MAX_DRAFT)))
+            local = Local(pair, _part_of_auto(pair, name), MAX_DRAFT)
+            arms.append(Arm(name, 0, local, 0 if name == "auto-lookup" else _of_draft(pair)))
         elif name != "plain":
             arms += _arms(pair, name, lengths)
     return arms
@@ -174,10 +177,16 @@ def _arms(pair: Pair, name: str, lengths: Sequence[int] | None) -> list[Arm]:
     if method not in pair.drafters:
         raise _unavailable(pair, method)
     drafter, way = pair.drafters[method], WAYS[method]
+    memory = _of_draft(pair) if way.model or method == "auto" else 0
     if not way.compared:
-        return [Arm(method, 0, Local(pair, drafter, way.length))]
+        return [Arm(method, 0, Local(pair, drafter, way.length), memory)]
     chosen = way.compared if lengths is None else lengths
-    return [Arm(method, n, Local(pair, drafter, n)) for n in chosen]
+    return [Arm(method, n, Local(pair, drafter, n), memory) for n in chosen]
+
+
+def _of_draft(pair: Pair) -> int:
+    """Bytes of the draft model with its KV cache and compute buffers."""
+    return sum(share.total for share in pair.draft.shares) if pair.draft else 0
 
 
 def _part_of_auto(pair: Pair, name: str) -> AutoDrafter:

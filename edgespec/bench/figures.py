@@ -10,17 +10,29 @@ from __future__ import annotations
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from edgespec.bench.measure import Run
 from edgespec.bench.report import PLAIN, SERVER, Key, Report, Row, RunRow, Summary, Worst, name
 
 Turn = Mapping[Key, Run]
+PARTS = {
+    "auto": ("auto-lookup", "auto-draft"),
+    "cascade": ("draft", "confidence", "lookup", "suffix"),
+}
+"""What a method is made of."""
 
 
 def make_report(
-    runs: Sequence[Run], arms: Sequence[Key], *, complete: bool, setup: Mapping[str, object]
+    runs: Sequence[Run],
+    arms: Mapping[Key, int | None],
+    *,
+    complete: bool,
+    setup: Mapping[str, object],
 ) -> Report:
-    """The figures of these runs. `arms` begins with `PLAIN`."""
+    """The figures of these runs. `arms` begin with `PLAIN`; each has the bytes that it takes beside the
+    target, where that is known.
+    """
     turns: dict[tuple[float, int, int], dict[Key, Run]] = {}
     for run in runs:
         turns.setdefault(run.turn, {})[run.key] = run
@@ -31,13 +43,15 @@ def make_report(
     for temperature in dict.fromkeys(run.temperature for run in runs):
         mine = [turn for turn in counted if turn[PLAIN].temperature == temperature]
         by_category = _by_category(mine)
-        found = [_row(arm, part) for part in by_category.values() for arm in arms]
+        found = [
+            _row(arm, part, memory) for part in by_category.values() for arm, memory in arms.items()
+        ]
         rows += found
         if found:
             summary += [_summary(arm, found, by_category) for arm in arms]
     return Report(
         rows=rows,
-        outside_llama_cpp=_outside(runs, arms),
+        outside_llama_cpp=_outside(runs, list(arms)),
         summary=summary,
         runs=[
             _run_row(turn[arm], turn.get(PLAIN))
@@ -68,10 +82,9 @@ def _ratios(turns: Sequence[Turn], arm: Key, base: Key) -> list[float]:
     return [_speed(turn[arm]) / _speed(turn[base]) for turn in turns]
 
 
-def _row(arm: Key, turns: Sequence[Turn]) -> Row:
+def _row(arm: Key, turns: Sequence[Turn], memory: int | None) -> Row:
     plain = turns[0][PLAIN]
-    all_stats = [turn[arm].answer.stats for turn in turns]
-    tested = sum(stats.tested for stats in all_stats)
+    together = _Together.of(arm, turns)
     ratios = _ratios(turns, arm, PLAIN)
     low, high = _quartiles(ratios)
     return Row(
@@ -81,18 +94,68 @@ def _row(arm: Key, turns: Sequence[Turn]) -> Row:
         draft_length=arm[1],
         tokens_per_second=statistics.median(_speed(turn[arm]) for turn in turns),
         speedup=statistics.median(ratios),
-        acceptance=sum(stats.accepted for stats in all_stats) / tested if tested else None,
-        tokens_per_round=sum(stats.round_tokens for stats in all_stats)
-        / sum(stats.rounds for stats in all_stats),
-        ttft_s=statistics.median(stats.ttft_seconds for stats in all_stats),
+        acceptance=together.acceptance,
+        tokens_per_round=together.tokens_per_round,
+        ttft_s=statistics.median(turn[arm].answer.stats.ttft_seconds for turn in turns),
         peak_rss_bytes=peak_rss(),
-        same_as_plain=all(_same(turn[arm], turn[PLAIN]) for turn in turns)
-        if plain.temperature == 0
-        else None,
+        same_as_plain=together.same_as_plain,
         speedup_low=low,
         speedup_high=high,
+        rows_per_round=together.rows_per_round,
+        memory_bytes=memory,
         worst_prompt=_worst(arm, turns),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """Answers of one arm, counted as if they were one."""
+
+    acceptance: float | None
+    tokens_per_round: float
+    rows_per_round: float | None
+    same_as_plain: bool | None
+    """None when sampled."""
+
+    @classmethod
+    def of(cls, arm: Key, turns: Sequence[Turn]) -> _Together:
+        all_stats = [turn[arm].answer.stats for turn in turns]
+        tested, rounds, rows = (
+            sum(getattr(stats, name) for stats in all_stats)
+            for name in ("tested", "rounds", "rows")
+        )
+        greedy = turns[0][PLAIN].temperature == 0
+        return cls(
+            sum(stats.accepted for stats in all_stats) / tested if tested else None,
+            sum(stats.round_tokens for stats in all_stats) / rounds,
+            rows / rounds if rows else None,
+            all(_same(turn[arm], turn[PLAIN]) for turn in turns) if greedy else None,
+        )
+
+
+def _costs(arm: Key, turns: Sequence[Turn]) -> tuple[float | None, float | None]:
+    """What drafting and the rest of a round take, in rounds of plain decoding."""
+    if arm == SERVER:
+        return None, None
+    drafting = whole = rounds = 0.0
+    for turn in turns:
+        stats, plain = turn[arm].answer.stats, turn[PLAIN].answer.stats
+        one = plain.decode_seconds / plain.rounds
+        drafting += stats.draft_seconds / one
+        whole += stats.decode_seconds / one
+        rounds += stats.rounds
+    return drafting / rounds, (whole - drafting) / rounds
+
+
+def _of_parts(arm: Key, speedups: Mapping[Key, Mapping[str, float]]) -> dict[str, float] | None:
+    """By category its speed-up over the best of its parts."""
+    parts = [other for other in speedups if other[0] in PARTS.get(arm[0], ())]
+    if not parts:
+        return None
+    return {
+        category: mine / max(speedups[other][category] for other in parts)
+        for category, mine in speedups[arm].items()
+    }
 
 
 def _quartiles(values: list[float]) -> tuple[float, float]:
@@ -126,6 +189,9 @@ def _summary(arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[T
     if SERVER in speedups:
         medians = [statistics.median(_ratios(some, arm, SERVER)) for some in by_category.values()]
         of_server = statistics.geometric_mean(medians)
+    every = [turn for some in by_category.values() for turn in some]
+    together = _Together.of(arm, every)
+    draft_cost, verify_cost = _costs(arm, every)
     return Summary(
         temperature=rows[0].temperature,
         method=arm[0],
@@ -138,6 +204,16 @@ def _summary(arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[T
         of_best_fixed=best,
         of_own_best=own,
         of_server=of_server,
+        acceptance=together.acceptance,
+        tokens_per_round=together.tokens_per_round,
+        rows_per_round=together.rows_per_round,
+        draft_cost=draft_cost,
+        verify_cost=verify_cost,
+        memory_bytes=next(
+            row.memory_bytes for row in rows if (row.method, row.draft_length) == arm
+        ),
+        same_as_plain=together.same_as_plain,
+        of_parts=_of_parts(arm, speedups),
     )
 
 
@@ -172,6 +248,9 @@ def _run_row(run: Run, plain: Run | None) -> RunRow:
         rounds=stats.rounds,
         ttft_s=stats.ttft_seconds,
         same_as_plain=_same(run, plain) if plain and run.temperature == 0 else None,
+        rows_per_round=stats.rows_per_round,
+        draft_s=stats.draft_seconds,
+        verify_s=stats.verify_seconds,
         sources=dict(run.answer.sources),
     )
 

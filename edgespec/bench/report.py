@@ -26,7 +26,7 @@ class Row:
     temperature: float
     method: str
     draft_length: int
-    """0 for plain decoding, for a server, and for `auto`, which chooses anew in every round."""
+    """0 for plain decoding, for a server, and for what chooses anew in every round, as `auto` does."""
     tokens_per_second: float
     speedup: float
     """Median over prompts and repetitions."""
@@ -39,6 +39,11 @@ class Row:
     speedup_low: float
     """The lower quartile over prompts and repetitions."""
     speedup_high: float
+    rows_per_round: float | None
+    """Rows of a verify pass, the last token of the text among them; None of a server."""
+    memory_bytes: int | None
+    """What the method takes beside the target alone: weights, KV cache and compute buffers of the draft
+    model, 0 without one; None of a server."""
     worst_prompt: Worst
 
 
@@ -58,6 +63,18 @@ class Summary:
     """`auto` only, by category: its speed-up over that of the category's own best fixed length."""
     of_server: float | None
     """Its speed over the server's: medians, then the geometric mean; None without a server."""
+    acceptance: float | None
+    tokens_per_round: float
+    rows_per_round: float | None
+    draft_cost: float | None
+    """Time of a round spent drafting, in rounds of plain decoding; None of a server."""
+    verify_cost: float | None
+    """The rest of a round's time, in the same unit: tokens a round over both costs is the speed-up."""
+    memory_bytes: int | None
+    same_as_plain: bool | None
+    of_parts: dict[str, float] | None
+    """`auto` and `cascade`, by category: its speed-up over the better one of the parts that it is made
+    of, where they were measured too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +100,9 @@ class RunRow:
     rounds: int
     ttft_s: float
     same_as_plain: bool | None
+    rows_per_round: float | None
+    draft_s: float
+    verify_s: float
     sources: dict[str, int]
     """Rounds by the drafter that proposed in them; the empty name for those without a draft."""
 

@@ -9,21 +9,30 @@ import json
 from collections.abc import Callable, Sequence
 
 from edgespec.bench.report import PLAIN, SERVER, Key, Report, Row, RunRow, Summary, name
+from edgespec.bench.verdicts import verdicts
 
 _HEAD = (
-    "category", "method", "length", "temp", "tok/s", "speed-up", "quartiles", "worst", "accepted",
-    "tok/round", "TTFT s", "same text",
+    "method", "tok/s", "speed-up", "quartiles", "worst", "accepted", "tok/round", "rows/round",
+    "TTFT s", "exact",
+)  # fmt: skip
+_SUMMARY_HEAD = (
+    "method", "speed-up", "worst", "accepted", "tok/round", "rows/round", "cost/round", "memory",
+    "exact",
 )  # fmt: skip
 _RUN_HEAD = (
-    "prompt", "method", "length", "temp", "repeat", "tokens", "tok/s", "speed-up", "accepted",
-    "tok/round", "TTFT s", "same text", "rounds drafted by",
+    "prompt", "method", "temp", "repeat", "tokens", "tok/s", "speed-up", "accepted", "tok/round",
+    "rows/round", "TTFT s", "exact", "rounds drafted by",
 )  # fmt: skip
-_WORDS = {"category", "prompt", "method", "rounds drafted by"}
+_WORDS = {"prompt", "method", "rounds drafted by"}
 """Columns of text; the others hold numbers, and stand right."""
 ALL = "all"
 """The category of a mean over all."""
 
 Lines = Sequence[Sequence[str]]
+_OTHER_TEXT = (
+    "exact, no: somewhere the text went another way than plain decoding's. Rounding does that where "
+    "the target's two best tokens nearly tie, also without a draft; --strict avoids it."
+)
 
 
 def as_json(report: Report) -> str:
@@ -56,24 +65,42 @@ def _last(record: Row | RunRow) -> tuple[object, ...]:
 
 def as_text(report: Report, *, details: bool) -> str:
     """For a terminal."""
-    return _document(report, details, _aligned)
+    return _document(report, details, _aligned, str)
 
 
 def as_markdown(report: Report, *, details: bool) -> str:
     """For a page."""
-    return _document(report, details, _piped)
+    return _document(report, details, _piped, "**{}**".format)
 
 
-def _document(report: Report, details: bool, table: Callable[[Lines], str]) -> str:
+def _document(
+    report: Report, details: bool, table: Callable[[Lines], str], title: Callable[[str], str]
+) -> str:
     many = len({row.temperature for row in report.runs}) > 1
-    parts = [table(_columns(_HEAD, _rows(report), {"temp": many}))] if report.rows else []
+    parts: list[str] = []
+    for category, temperature in dict.fromkeys((r.category, r.temperature) for r in report.rows):
+        rows = [r for r in report.rows if (r.category, r.temperature) == (category, temperature)]
+        parts.append(title(_title(_escaped(category), temperature, many)))
+        parts.append(table([_HEAD, *map(_cells, rows)]))
+    for temperature in dict.fromkeys(one.temperature for one in report.summary):
+        every = [one for one in report.summary if one.temperature == temperature]
+        every.sort(key=lambda one: -one.speedup)
+        parts.append(title(_title(f"{ALL}, the fastest first", temperature, many)))
+        parts.append(table([_SUMMARY_HEAD, *map(_summary_cells, every)]))
     if details:
-        repeats = any(run.repeat > 1 for run in report.runs)
-        lines = [_run_cells(run) for run in report.runs]
-        parts.append(table(_columns(_RUN_HEAD, lines, {"temp": many, "repeat": repeats})))
+        shown = {"temp": many, "repeat": any(run.repeat > 1 for run in report.runs)}
+        parts.append(table(_columns(_RUN_HEAD, [_run_cells(run) for run in report.runs], shown)))
     # A paragraph each, so that Markdown keeps them apart too.
     parts += _sentences(report, many)
     return "\n\n".join(parts) + "\n"
+
+
+def _title(text: str, temperature: float, many: bool) -> str:
+    return f"{text}, temperature {temperature:g}" if many else text
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _columns(head: Sequence[str], lines: Lines, shown: dict[str, bool]) -> Lines:
@@ -98,47 +125,46 @@ def _aligned(lines: Lines) -> str:
 def _piped(lines: Lines) -> str:
     rule = ["---" if title in _WORDS else "---:" for title in lines[0]]
     return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |"
-        for line in (lines[0], rule, *lines[1:])
+        "| " + " | ".join(map(_escaped, line)) + " |" for line in (lines[0], rule, *lines[1:])
     )
-
-
-def _rows(report: Report) -> list[tuple[str, ...]]:
-    """With a mean where there is more than one category to take it of."""
-    several = len({row.category for row in report.rows}) > 1
-    drafted = [one for one in report.summary if several and one.method != PLAIN[0]]
-    return [*map(_cells, report.rows), *map(_mean_cells, drafted)]
 
 
 def _cells(row: Row) -> tuple[str, ...]:
     return (
-        row.category,
-        row.method,
-        _length((row.method, row.draft_length)),
-        f"{row.temperature:g}",
+        name((row.method, row.draft_length)),
         f"{row.tokens_per_second:.1f}",
         f"{row.speedup:.2f}x",
         f"{row.speedup_low:.2f}-{row.speedup_high:.2f}",
         f"{row.worst_prompt.speedup:.2f}x",
         _percent(row.acceptance),
         f"{row.tokens_per_round:.2f}",
+        _number(row.rows_per_round, ".2f"),
         f"{row.ttft_s:.2f}",
-        _yes(row.same_as_plain),
+        _exact(row),
     )
 
 
-def _mean_cells(summary: Summary) -> tuple[str, ...]:
-    length = _length((summary.method, summary.draft_length))
-    worst = f"{summary.worst_prompt.speedup:.2f}x"
-    head = (ALL, summary.method, length, f"{summary.temperature:g}", "")
-    return (*head, f"{summary.speedup:.2f}x", "", worst, *[""] * 4)
+def _summary_cells(summary: Summary) -> tuple[str, ...]:
+    cost = None
+    if summary.draft_cost is not None and summary.verify_cost is not None:
+        cost = summary.draft_cost + summary.verify_cost
+    return (
+        name((summary.method, summary.draft_length)),
+        f"{summary.speedup:.2f}x",
+        f"{summary.worst_prompt.speedup:.2f}x",
+        _percent(summary.acceptance),
+        f"{summary.tokens_per_round:.2f}",
+        _number(summary.rows_per_round, ".2f"),
+        _number(cost, ".2f"),
+        _size(summary.memory_bytes),
+        _exact(summary),
+    )
 
 
 def _run_cells(run: RunRow) -> tuple[str, ...]:
     return (
         run.id,
-        run.method,
-        _length((run.method, run.draft_length)),
+        name((run.method, run.draft_length)),
         f"{run.temperature:g}",
         str(run.repeat),
         str(run.tokens),
@@ -146,8 +172,9 @@ def _run_cells(run: RunRow) -> tuple[str, ...]:
         _number(run.speedup, ".2f", "x"),
         _percent(run.acceptance),
         _number(run.tokens_per_round, ".2f"),
+        _number(run.rows_per_round, ".2f"),
         f"{run.ttft_s:.2f}",
-        _yes(run.same_as_plain),
+        _exact(run),
         ", ".join(f"{source or 'none'} {count}" for source, count in run.sources.items()),
     )
 
@@ -163,11 +190,15 @@ def _sentences(report: Report, many: bool) -> list[str]:
         )
     if len({row.category for row in report.rows}) > 1:
         found.append(
-            "all: the geometric mean over the categories, and the worst prompt of them all."
+            f"{ALL}: the geometric mean over the categories, and the worst prompt of them all."
         )
-    for summary in report.summary:
-        at = f" at temperature {summary.temperature:g}" if many else ""
-        found += [sentence + at + "." for sentence in _of_one(summary)]
+    if any(row.same_as_plain is False for row in report.rows):
+        found.append(_OTHER_TEXT)
+    for temperature in dict.fromkeys(one.temperature for one in report.summary):
+        at = f" at temperature {temperature:g}" if many else ""
+        every = [one for one in report.summary if one.temperature == temperature]
+        said = [sentence for one in every for sentence in _of_one(one)]
+        found += [f"{sentence}{at}." for sentence in (*said, *verdicts(every))]
     if report.rows:
         peak = max(row.peak_rss_bytes for row in report.rows)
         found.append(f"memory of this process at its highest: {peak / 1e9:.2f} GB")
@@ -194,10 +225,6 @@ def _of_one(summary: Summary) -> list[str]:
     return found
 
 
-def _length(arm: Key) -> str:
-    return str(arm[1]) if arm[1] else "-"
-
-
 def _number(value: float | None, form: str, unit: str = "") -> str:
     return "-" if value is None else f"{value:{form}}{unit}"
 
@@ -206,5 +233,14 @@ def _percent(share: float | None) -> str:
     return _number(share, ".0%")
 
 
-def _yes(value: bool | None) -> str:
-    return "-" if value is None else "yes" if value else "no"
+def _size(count: int | None) -> str:
+    if not count:
+        return "-" if count is None else "0"
+    return f"{count / 1e9:.2f} GB" if count >= 999_500_000 else f"{count / 1e6:.0f} MB"
+
+
+def _exact(one: Row | Summary | RunRow) -> str:
+    """Whether it is what plain decoding says; above temperature 0 it is by the rule of acceptance."""
+    if one.same_as_plain is not None:
+        return "yes" if one.same_as_plain else "no"
+    return "-" if (one.method, one.draft_length) in {PLAIN, SERVER} else "by rule"

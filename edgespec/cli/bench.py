@@ -243,7 +243,7 @@ def _server(url: str, stack: ExitStack, pair: Pair, plan: Plan, setup: dict[str,
     server = stack.enter_context(closing(LlamaServer(url)))
     server.check(facts, max(map(len, plan.encoded)) + plan.max_tokens)
     setup["server"] = {"url": server.url, "build": server.build}
-    return Arm(*SERVER, server)
+    return Arm(*SERVER, server, memory_bytes=None)
 
 
 def _carry_out(
@@ -260,7 +260,8 @@ def _carry_out(
     except EdgeSpecError as error:
         problem = error
     complete = code is ExitCode.OK and problem is None
-    report = make_report(runs, [arm.key for arm in arms], complete=complete, setup=setup)
+    memory = {arm.key: arm.memory_bytes for arm in arms}
+    report = make_report(runs, memory, complete=complete, setup=setup)
     if report.rows or complete:
         _show(report, options)
     elif problem is None:

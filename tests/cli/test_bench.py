@@ -27,6 +27,8 @@ KEYS = {
     "same_as_plain",
     "speedup_low",
     "speedup_high",
+    "rows_per_round",
+    "memory_bytes",
     "worst_prompt",
 }
 
@@ -52,9 +54,11 @@ def test_rows(edgespec: Run, models: ModelFiles, prompts: Path, method: str) -> 
         assert row["peak_rss_bytes"] > 2**20
         if row["method"] == "plain":
             assert (row["speedup"], row["acceptance"], row["tokens_per_round"]) == (1, None, 1)
+            assert (row["rows_per_round"], row["memory_bytes"]) == (1, 0)
         if row["method"] == "draft":
             assert row["acceptance"] == 1
-            assert row["tokens_per_round"] > 2
+            assert row["rows_per_round"] >= row["tokens_per_round"] > 2
+            assert row["memory_bytes"] > 2**18
     assert "prompt 2 of 2" in done.stderr
 
 
@@ -73,7 +77,11 @@ def test_a_table_for_people(edgespec: Run, models: ModelFiles, prompts: Path) ->
     more = ["--prompts", str(prompts), "--lengths", "2", "--max-tokens", "8"]
     done = edgespec("bench", *options(models["rambler"]), "--draft", "lookup", *more)
     assert done.returncode == 0
-    assert done.stdout.splitlines()[0].split()[:3] == ["category", "method", "length"]
+    lines = done.stdout.splitlines()
+    assert lines[0] == "talk"
+    assert lines[2].split()[:2] == ["method", "tok/s"]
+    assert [line.split()[0] for line in lines[3:6]] == ["plain", "lookup", "auto"]
+    assert "all, the fastest first" in lines
     assert "outside llama.cpp" in done.stdout
 
 
@@ -169,7 +177,7 @@ def test_markdown_with_details_and_a_plot(
     more += ["--markdown", "--details", "--plot", str(plot)]
     done = edgespec("bench", *options(models["rambler"]), "--draft", "lookup", *more)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("| category | method |")
+    assert done.stdout.startswith("**talk**\n\n| method | tok/s |")
     assert "| prompt | method |" in done.stdout
     assert "<svg" in plot.read_text(encoding="utf-8")
 
@@ -206,7 +214,7 @@ def test_ctrl_c_keeps_what_was_finished(models: ModelFiles, prompts: Path) -> No
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
-    assert out.startswith("category")
+    assert out.startswith("talk\n\nmethod")
     assert "Stopped early" in out
 
 
