@@ -28,6 +28,7 @@ from tests.tui.snapshots import screen_text
 from tui.widgets.gauges import Heading
 from tui.widgets.instruments import SIDE_HEIGHT, SIDE_WIDTH, InstrumentsPanel
 from tui.widgets.instruments_compact import COMPACT_HEIGHT
+from tui.widgets.readings import letter
 
 SIZES = [
     *((width, height) for width in (20, 28, 36, 38, 60) for height in (12, 14, 18, 24, 34, 60)),
@@ -116,6 +117,24 @@ def test_what_drafted_is_below_the_speed_column_by_column() -> None:
     for part in ("· plain 38 %", "L lookup 25 %", "D draft 25 %", "B draft+lookup 12 %"):
         assert part in names
     assert "· 38 %  L 25 %  D 25 %  B 12 %" in panel.lines(36, 22)
+
+
+@pytest.mark.parametrize(
+    ("source", "sign"),
+    [
+        ("plain", "·"),
+        ("tree", "T"),
+        ("draft+tree", "T"),
+        ("kseq", "K"),
+        ("suffix", "S"),
+        ("lookahead", "A"),
+        ("lookup", "L"),
+        ("draft+suffix", "B"),
+        ("", "D"),
+    ],
+)
+def test_every_way_to_draft_has_a_sign(source: str, sign: str) -> None:
+    assert letter(source) == sign
 
 
 def test_the_answers_before_stay_in_the_drawing() -> None:

@@ -30,8 +30,8 @@ from tui.widgets.status_line import is_plain, rate, speed_up_words
 if TYPE_CHECKING:
     from edgespec.session import Memory
 
-LETTERS = {"plain": NOT_DRAFTED, "lookup": "L", "draft": "D", "draft+lookup": "B"}
-"""What stands for a way to draft; B is both in one round."""
+LETTERS = {"plain": NOT_DRAFTED, "lookahead": "A", "draft+tree": "T"}
+"""What stands for a way to draft, where that is not the first letter of its name."""
 GUTTER = 6
 """Cells in front of a drawing, for its labels."""
 
@@ -61,8 +61,10 @@ def percent(share: float) -> str:
 
 
 def letter(source: str) -> str:
-    """One character for what drafted."""
-    return LETTERS.get(source) or source[:1].upper() or "D"
+    """One character for what drafted; B is both copies and a draft model in one round."""
+    if source in LETTERS:
+        return LETTERS[source]
+    return "B" if "+" in source else source[:1].upper() or "D"
 
 
 def speed(readings: Readings) -> str:
