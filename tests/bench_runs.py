@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from edgespec.bench.arms import Answer
 from edgespec.bench.figures import make_report
 from edgespec.bench.measure import Run
+from edgespec.bench.parting import Parted
 from edgespec.bench.prompts import Prompt, Turn
 from edgespec.bench.report import PLAIN, Key, Report
 from edgespec.stats import Stats
@@ -62,12 +63,13 @@ def turn(
     ]
 
 
-def report(runs: Sequence[Run], *, complete: bool = True) -> Report:
+def report(runs: Sequence[Run], *, complete: bool = True, parted: Parted | None = None) -> Report:
     """Of these runs; the arms are those that occur, plain first."""
     arms: dict[Key, int | None] = dict.fromkeys([PLAIN, *(run.key for run in runs)], 0)
     needs = {DRAFT_2: 512_000_000, DRAFT_4: 512_000_000, AUTO: 1_230_000_000, SERVER: None}
     arms |= {arm: needs[arm] for arm in arms if arm in needs}
-    return make_report(runs, arms, complete=complete, setup={"target": "a-model"})
+    setup = {"target": "a-model"}
+    return make_report(runs, arms, complete=complete, setup=setup, parted=parted)
 
 
 def usual() -> Report:

@@ -138,6 +138,22 @@ def test_one_other_token_is_another_text(temperature: float, same: bool | None) 
     assert [one.same_as_plain for one in found.runs] == [equal, equal, equal, same]
 
 
+def test_how_far_apart_is_the_farthest_and_unknown_if_one_is() -> None:
+    other = (7, 8, 1)
+    runs = [run(PLAIN, 10), run(AUTO, 10, tokens=other)]
+    runs += [run(PLAIN, 10, number=1), run(AUTO, 10, number=1, tokens=other)]
+    runs += [run(PLAIN, 10, number=2), run(AUTO, 10, number=2)]
+    first, second = runs[1].turn, runs[3].turn
+    found = report(runs, parted={(AUTO, first): 0.1, (AUTO, second): 0.3})
+    assert row(found, "code", AUTO).parted_logits == 0.3
+    assert row(found, "code", PLAIN).parted_logits is None
+    assert row(found, "prose", AUTO).parted_logits is None
+    assert summary(found, AUTO).parted_logits == 0.3
+    assert [one.parted_logits for one in found.runs] == [None, 0.1, None, 0.3, None, None]
+    half = report(runs, parted={(AUTO, first): 0.1})
+    assert row(half, "code", AUTO).parted_logits is None
+
+
 def test_over_categories_the_mean_is_geometric() -> None:
     found = usual()
     assert row(found, "code", DRAFT_4).speedup == pytest.approx(2.2)

@@ -59,13 +59,17 @@ def test_numbers_stand_right_and_names_left() -> None:
     assert all(line[head.index("method")] in "pdas" for line in lines)
 
 
-def test_another_text_is_said_and_explained() -> None:
-    assert "nearly tie" not in as_text(usual(), details=False)
+def test_another_text_is_a_near_tie_or_a_mistake() -> None:
+    assert "exact, " not in as_text(usual(), details=False)
     runs = [run(PLAIN, 10), run(AUTO, 20, tokens=(7, 8, 1))]
-    text = as_text(report(runs), details=False)
-    assert "exact, no: " in text
-    assert "--strict" in text
-    assert [line.split()[-1] for line in text.splitlines()[3:5]] == ["yes", "no"]
+    for apart, word, other in ((0.25, "tie", "no"), (1.5, "no", "tie"), (None, "no", "tie")):
+        known = {} if apart is None else {(AUTO, runs[1].turn): apart}
+        text = as_text(report(runs, parted=known), details=True)
+        last = [line.split() for line in text.splitlines() if line[:4] in {"plai", "auto"}]
+        assert [line[-1] for line in last if "lost" not in line] == ["yes", word, word, "yes"]
+        assert f"exact, {word}: " in text
+        assert f"exact, {other}: " not in text
+        assert ("0.25 apart" in text) is (word == "tie")
 
 
 def test_sentences() -> None:

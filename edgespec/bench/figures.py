@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from edgespec.bench.measure import Run
+from edgespec.bench.parting import Parted
 from edgespec.bench.report import PLAIN, SERVER, Key, Report, Row, RunRow, Summary, Worst, name
 
 Turn = Mapping[Key, Run]
@@ -29,10 +30,12 @@ def make_report(
     *,
     complete: bool,
     setup: Mapping[str, object],
+    parted: Parted | None = None,
 ) -> Report:
     """The figures of these runs. `arms` begin with `PLAIN`; each has the bytes that it takes beside the
-    target, where that is known.
+    target, where that is known. `parted` tells of texts that are not plain decoding's.
     """
+    parted = parted or {}
     turns: dict[tuple[float, int, int], dict[Key, Run]] = {}
     for run in runs:
         turns.setdefault(run.turn, {})[run.key] = run
@@ -44,17 +47,19 @@ def make_report(
         mine = [turn for turn in counted if turn[PLAIN].temperature == temperature]
         by_category = _by_category(mine)
         found = [
-            _row(arm, part, memory) for part in by_category.values() for arm, memory in arms.items()
+            _row(arm, part, memory, parted)
+            for part in by_category.values()
+            for arm, memory in arms.items()
         ]
         rows += found
         if found:
-            summary += [_summary(arm, found, by_category) for arm in arms]
+            summary += [_summary(arm, found, by_category, parted) for arm in arms]
     return Report(
         rows=rows,
         outside_llama_cpp=_outside(runs, list(arms)),
         summary=summary,
         runs=[
-            _run_row(turn[arm], turn.get(PLAIN))
+            _run_row(turn[arm], turn.get(PLAIN), parted)
             for turn in turns.values()
             for arm in arms
             if arm in turn
@@ -82,9 +87,9 @@ def _ratios(turns: Sequence[Turn], arm: Key, base: Key) -> list[float]:
     return [_speed(turn[arm]) / _speed(turn[base]) for turn in turns]
 
 
-def _row(arm: Key, turns: Sequence[Turn], memory: int | None) -> Row:
+def _row(arm: Key, turns: Sequence[Turn], memory: int | None, parted: Parted) -> Row:
     plain = turns[0][PLAIN]
-    together = _Together.of(arm, turns)
+    together = _Together.of(arm, turns, parted)
     ratios = _ratios(turns, arm, PLAIN)
     low, high = _quartiles(ratios)
     return Row(
@@ -102,6 +107,7 @@ def _row(arm: Key, turns: Sequence[Turn], memory: int | None) -> Row:
         speedup_low=low,
         speedup_high=high,
         rows_per_round=together.rows_per_round,
+        parted_logits=together.parted_logits,
         memory_bytes=memory,
         worst_prompt=_worst(arm, turns),
     )
@@ -116,20 +122,25 @@ class _Together:
     rows_per_round: float | None
     same_as_plain: bool | None
     """None when sampled."""
+    parted_logits: float | None
 
     @classmethod
-    def of(cls, arm: Key, turns: Sequence[Turn]) -> _Together:
+    def of(cls, arm: Key, turns: Sequence[Turn], parted: Parted) -> _Together:
         all_stats = [turn[arm].answer.stats for turn in turns]
         tested, rounds, rows = (
             sum(getattr(stats, name) for stats in all_stats)
             for name in ("tested", "rounds", "rows")
         )
         greedy = turns[0][PLAIN].temperature == 0
+        others = [turn[arm] for turn in turns if not _same(turn[arm], turn[PLAIN])]
+        apart = [parted.get((arm, run.turn)) for run in others if greedy]
+        known = [one for one in apart if one is not None]
         return cls(
             sum(stats.accepted for stats in all_stats) / tested if tested else None,
             sum(stats.round_tokens for stats in all_stats) / rounds,
             rows / rounds if rows else None,
-            all(_same(turn[arm], turn[PLAIN]) for turn in turns) if greedy else None,
+            not others if greedy else None,
+            max(known, default=None) if len(known) == len(apart) else None,
         )
 
 
@@ -177,7 +188,9 @@ def _worst(arm: Key, turns: Sequence[Turn]) -> Worst:
     return min(medians, key=lambda worst: worst.speedup)
 
 
-def _summary(arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[Turn]]) -> Summary:
+def _summary(
+    arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[Turn]], parted: Parted
+) -> Summary:
     speedups = _speedups(rows)
     fixed = [other for other in speedups if other[1]]
     best = own = None
@@ -190,7 +203,7 @@ def _summary(arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[T
         medians = [statistics.median(_ratios(some, arm, SERVER)) for some in by_category.values()]
         of_server = statistics.geometric_mean(medians)
     every = [turn for some in by_category.values() for turn in some]
-    together = _Together.of(arm, every)
+    together = _Together.of(arm, every, parted)
     draft_cost, verify_cost = _costs(arm, every)
     return Summary(
         temperature=rows[0].temperature,
@@ -213,6 +226,7 @@ def _summary(arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[T
             row.memory_bytes for row in rows if (row.method, row.draft_length) == arm
         ),
         same_as_plain=together.same_as_plain,
+        parted_logits=together.parted_logits,
         of_parts=_of_parts(arm, speedups),
     )
 
@@ -229,7 +243,7 @@ def _mean(by_category: Mapping[str, float]) -> float:
     return statistics.geometric_mean(by_category.values())
 
 
-def _run_row(run: Run, plain: Run | None) -> RunRow:
+def _run_row(run: Run, plain: Run | None, parted: Parted) -> RunRow:
     stats = run.answer.stats
     comparable = plain is not None and _speed(run) > 0 and _speed(plain) > 0
     return RunRow(
@@ -248,6 +262,7 @@ def _run_row(run: Run, plain: Run | None) -> RunRow:
         rounds=stats.rounds,
         ttft_s=stats.ttft_seconds,
         same_as_plain=_same(run, plain) if plain and run.temperature == 0 else None,
+        parted_logits=parted.get((run.key, run.turn)),
         rows_per_round=stats.rows_per_round,
         draft_s=stats.draft_seconds,
         verify_s=stats.verify_seconds,

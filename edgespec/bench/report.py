@@ -8,6 +8,8 @@ Key = tuple[str, int]
 """An arm's method and draft length."""
 PLAIN: Key = ("plain", 0)
 SERVER: Key = ("server", 0)
+NEAR_TIE = 1.0
+"""Logits. Tokens less far apart can change places by rounding, which is a tenth of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ class Row:
     speedup_high: float
     rows_per_round: float | None
     """Rows of a verify pass, the last token of the text among them; None of a server."""
+    parted_logits: float | None
+    """Where texts are not plain decoding's: how far, at most, the target's logits for the two tokens are
+    apart at the first place that differs; None elsewhere, and where that is not known."""
     memory_bytes: int | None
     """What the method takes beside the target alone: weights, KV cache and compute buffers of the draft
     model, 0 without one; None of a server."""
@@ -72,6 +77,7 @@ class Summary:
     """The rest of a round's time, in the same unit: tokens a round over both costs is the speed-up."""
     memory_bytes: int | None
     same_as_plain: bool | None
+    parted_logits: float | None
     of_parts: dict[str, float] | None
     """`auto` and `cascade`, by category: its speed-up over the better one of the parts that it is made
     of, where they were measured too."""
@@ -100,6 +106,7 @@ class RunRow:
     rounds: int
     ttft_s: float
     same_as_plain: bool | None
+    parted_logits: float | None
     rows_per_round: float | None
     draft_s: float
     verify_s: float

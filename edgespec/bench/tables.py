@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 
-from edgespec.bench.report import PLAIN, SERVER, Key, Report, Row, RunRow, Summary, name
+from edgespec.bench.report import NEAR_TIE, PLAIN, SERVER, Key, Report, Row, RunRow, Summary, name
 from edgespec.bench.verdicts import verdicts
 
 _HEAD = (
@@ -29,9 +29,12 @@ ALL = "all"
 """The category of a mean over all."""
 
 Lines = Sequence[Sequence[str]]
+_TIE = (
+    "exact, tie: a text went another way than plain decoding's where the target's logits for the two "
+    "tokens are {:.2f} apart at most. Rounding does that, of several rows against one; --strict avoids it."
+)
 _OTHER_TEXT = (
-    "exact, no: somewhere the text went another way than plain decoding's. Rounding does that where "
-    "the target's two best tokens nearly tie, also without a draft; --strict avoids it."
+    "exact, no: a text went another way than plain decoding's, and no near tie explains it."
 )
 
 
@@ -192,8 +195,7 @@ def _sentences(report: Report, many: bool) -> list[str]:
         found.append(
             f"{ALL}: the geometric mean over the categories, and the worst prompt of them all."
         )
-    if any(row.same_as_plain is False for row in report.rows):
-        found.append(_OTHER_TEXT)
+    found += _of_other_texts(report.rows)
     for temperature in dict.fromkeys(one.temperature for one in report.summary):
         at = f" at temperature {temperature:g}" if many else ""
         every = [one for one in report.summary if one.temperature == temperature]
@@ -205,6 +207,12 @@ def _sentences(report: Report, many: bool) -> list[str]:
     shares = ", ".join(f"{arm} {share:.1%}" for arm, share in report.outside_llama_cpp.items())
     found.append(f"time outside llama.cpp: {shares}")
     return found
+
+
+def _of_other_texts(rows: Sequence[Row]) -> list[str]:
+    ties = [row.parted_logits for row in rows if row.parted_logits and _exact(row) == "tie"]
+    found = [_TIE.format(max(ties))] if ties else []
+    return [*found, _OTHER_TEXT] if any(_exact(row) == "no" for row in rows) else found
 
 
 def _of_one(summary: Summary) -> list[str]:
@@ -241,6 +249,9 @@ def _size(count: int | None) -> str:
 
 def _exact(one: Row | Summary | RunRow) -> str:
     """Whether it is what plain decoding says; above temperature 0 it is by the rule of acceptance."""
-    if one.same_as_plain is not None:
-        return "yes" if one.same_as_plain else "no"
+    if one.same_as_plain:
+        return "yes"
+    if one.same_as_plain is False:
+        tie = one.parted_logits is not None and one.parted_logits < NEAR_TIE
+        return "tie" if tie else "no"
     return "-" if (one.method, one.draft_length) in {PLAIN, SERVER} else "by rule"

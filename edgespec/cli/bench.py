@@ -13,6 +13,7 @@ from edgespec.bench import plot, tables
 from edgespec.bench.arms import METHODS, Arm, arms_of, parse_methods
 from edgespec.bench.figures import make_report
 from edgespec.bench.measure import Plan, Run, measure
+from edgespec.bench.parting import Parted, parted
 from edgespec.bench.prompts import encode, read_prompts
 from edgespec.bench.report import SERVER, Report
 from edgespec.cli import output
@@ -30,6 +31,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 from edgespec.errors import EdgeSpecError, UsageError
 from edgespec.methods import WAYS
+from edgespec.model import LanguageModel
 from edgespec.pair import Pair
 from edgespec.sampling import Sampling
 from edgespec.settings import MAX_DRAFT, Load
@@ -73,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         learns = [arm.answerer.forget() for arm in arms]
         if options.forget and not any(learns):
             output.note("--forget changes nothing: none of these methods learns.")
-        return _carry_out(arms, plan, setup, options)
+        return _carry_out(pair.target.model, arms, plan, setup, options)
 
 
 def parser() -> Parser:
@@ -247,21 +249,27 @@ def _server(url: str, stack: ExitStack, pair: Pair, plan: Plan, setup: dict[str,
 
 
 def _carry_out(
-    arms: Sequence[Arm], plan: Plan, setup: dict[str, object], options: argparse.Namespace
+    target: LanguageModel,
+    arms: Sequence[Arm],
+    plan: Plan,
+    setup: dict[str, object],
+    options: argparse.Namespace,
 ) -> int:
     """Measure, and print what there is, also after Ctrl-C or when something breaks on the way."""
     runs: list[Run] = []
-    code, problem = ExitCode.OK, None
+    apart: Parted = {}
+    code, problem, complete = ExitCode.OK, None, False
     try:
         for run in measure(arms, plan, output.note):
             runs.append(run)  # noqa: PERF402 - those before an exception are kept
+        complete = True
+        apart = parted(target, runs, plan.encoded, plan.sampling, output.note)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     except EdgeSpecError as error:
         problem = error
-    complete = code is ExitCode.OK and problem is None
     memory = {arm.key: arm.memory_bytes for arm in arms}
-    report = make_report(runs, memory, complete=complete, setup=setup)
+    report = make_report(runs, memory, complete=complete, setup=setup, parted=apart)
     if report.rows or complete:
         _show(report, options)
     elif problem is None:

@@ -28,6 +28,7 @@ KEYS = {
     "speedup_low",
     "speedup_high",
     "rows_per_round",
+    "parted_logits",
     "memory_bytes",
     "worst_prompt",
 }
