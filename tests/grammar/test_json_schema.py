@@ -1,0 +1,411 @@
+"""JSON schemas: all that a grammar lets through is valid, and what people mean gets through."""
+
+from __future__ import annotations
+
+import enum
+import json
+from datetime import date, datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+import numpy as np
+import pydantic
+import pytest
+
+from edgespec.grammar.automaton import Automaton
+from edgespec.grammar.json_schema import to_gbnf
+from edgespec.grammar.problem import GrammarProblem
+from tests.grammar.checker import Json, strict, valid
+from tests.grammar.texts import automaton, fits, wander
+
+OPEN = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": True}
+NODE = {
+    "$ref": "#/$defs/node",
+    "$defs": {
+        "node": {
+            "type": "object",
+            "properties": {
+                "name": {"enum": ["x", "y"]},
+                "below": {"type": "array", "items": {"$ref": "#/$defs/node"}, "maxItems": 2},
+            },
+            "required": ["name", "below"],
+        }
+    },
+}
+ROUND: dict[str, tuple[Json, list[str], list[str]]] = {
+    "anything": (
+        {},
+        ['{"a": [1, null, "x"]}', "true", "-0.5e3", '""'],
+        ["tru", "{a: 1}", "01", "[1,]"],
+    ),
+    "true": (True, ["1", "[]", "{}"], ["", "x"]),
+    "string": (
+        {"type": "string"},
+        ['"é漢🙂"', r'"\"\\\/\b\f\n\r\t"', r'"é\ud83d\ude42"'],
+        ['"\n"', r'"\x"', r'"\ud83d"', r'"\ude42"', '"'],
+    ),
+    "length": (
+        {"type": "string", "minLength": 2, "maxLength": 3},
+        ['"ab"', r'"\n🙂a"', r'"\ud83d\ude42b"'],
+        ['"a"', '"abcd"'],
+    ),
+    "at least": ({"minLength": 2}, ['"ab"', '"abcdef"'], ['"a"', "7"]),
+    "integer": (
+        {"type": "integer"},
+        ["0", "-7", "1234567890123456"],
+        ["01", "1.0", "1e3", "+1", "12345678901234567"],
+    ),
+    "number": ({"type": "number"}, ["0", "-7.25", "1e10", "2.5E-3"], [".5", "1.", "0x1", "--1"]),
+    "from 0": ({"type": "integer", "minimum": 0}, ["0", "10", "99999"], ["-1", "-0"]),
+    "1 to 10": (
+        {"type": "integer", "minimum": 1, "maximum": 10},
+        [str(n) for n in range(1, 11)],
+        ["0", "11", "-1", "100"],
+    ),
+    "wide": (
+        {"type": "integer", "minimum": -120, "exclusiveMaximum": 3000},
+        [str(n) for n in range(-120, 3000)],
+        ["-121", "3000", "-1000", "9999", "-0"],
+    ),
+    "above": ({"type": "integer", "exclusiveMinimum": 41.5}, ["42", "1000"], ["41", "0"]),
+    "below 0": ({"type": "integer", "maximum": -8}, ["-8", "-10", "-999"], ["-7", "0", "8"]),
+    "chance": (
+        {"type": "number", "minimum": 0, "maximum": 1},
+        ["0", "0.25", "1", "1.0"],
+        ["1.01", "2", "-0.1", "1e-3"],
+    ),
+    "positive": (
+        {"type": "number", "exclusiveMinimum": 0},
+        ["0.1", "7", "12.5"],
+        ["0", "0.0", "-1"],
+    ),
+    "degrees": (
+        {"type": "number", "minimum": -90, "exclusiveMaximum": 90},
+        ["-90", "-90.0", "89.99", "0", "-0.5"],
+        ["90", "-90.5", "90.0", "100"],
+    ),
+    "cold": ({"type": "number", "maximum": -1}, ["-1", "-1.5", "-300"], ["-0.5", "0", "1"]),
+    "half open": (
+        {"exclusiveMinimum": -3, "exclusiveMaximum": -1},
+        ["-2", "-1.5", "-2.999"],
+        ["-3", "-1", "-3.0", "0"],
+    ),
+    "words": (
+        {"enum": ['a"b', "c\\d", "é\n", 1, None, True, [1, {"x": 2}]]},
+        ['"a\\"b"', '"c\\\\d"', '"é\\n"', "1", "null", "true", '[1, {"x": 2}]'],
+        ['"a"', "2", "false"],
+    ),
+    "typed words": (
+        {"enum": ["a", 1, 2.5, True], "type": "integer"},
+        ["1"],
+        ['"a"', "2.5", "true"],
+    ),
+    "const": ({"const": "x", "enum": ["x", "y"]}, ['"x"'], ['"y"']),
+    "types": ({"type": ["integer", "null"]}, ["1", "null"], ["true", '"1"']),
+    "list": (
+        {"type": "array", "items": {"type": "boolean"}},
+        ["[]", "[true]", "[true, false,true]"],
+        ["[,]", "[1]", "[true"],
+    ),
+    "two or three": (
+        {"items": {"const": 1}, "minItems": 2, "maxItems": 3},
+        ["[1,1]", "[1, 1, 1]"],
+        ["[]", "[1]", "[1,1,1,1]"],
+    ),
+    "none": ({"type": "array", "maxItems": 0}, ["[]", "[ ]"], ["[1]"]),
+    "one": ({"type": "array", "uniqueItems": True, "maxItems": 1}, ["[]", "[7]"], ["[7, 8]"]),
+    "tuple": (
+        {"prefixItems": [{"const": 1}, {"const": 2}], "items": {"const": 3}},
+        ["[1,2]", "[1, 2, 3, 3]"],
+        ["[1]", "[1,2,2]"],
+    ),
+    "old tuple": ({"items": [{"const": 1}, {"const": 2}]}, ["[1,2]"], ["[1]", "[1,2,3]"]),
+    "longer tuple": (
+        {"prefixItems": [{"const": 1}], "minItems": 3, "maxItems": 3},
+        ['[1, {}, "x"]'],
+        ["[1, 2]"],
+    ),
+    "object": ({"type": "object"}, ["{}", '{"a": 1, "b": {"c": []}}', "{ }"], ["[]", '{"a"}']),
+    "all must": (
+        {"properties": {"a": {"const": 1}, "b": {"const": 2}}, "required": ["a", "b"]},
+        ['{"a":1,"b":2}', '{\n  "a": 1,\n  "b": 2\n}'],
+        ['{"a":1}', "{}", '{"b":2,"a":1}', '{"a":1,"b":2,"c":3}'],
+    ),
+    "some must": (
+        {
+            "properties": {"a": {"const": 1}, "b": {"const": 2}, "c": {"const": 3}},
+            "required": ["b"],
+        },
+        ['{"b":2}', '{"a":1,"b":2}', '{"b":2,"c":3}', '{"a":1, "b":2, "c":3}'],
+        ["{}", '{"a":1}', '{"a":1,"c":3}', '{,"b":2}', '{"b":2,}'],
+    ),
+    "none must": (
+        {"properties": {"a": {"const": 1}, "b": {"const": 2}}},
+        ["{}", '{"a":1}', '{"b":2}', '{"a":1,"b":2}'],
+        ['{"b":2,"a":1}', '{"a":1,}'],
+    ),
+    "and others": (
+        OPEN,
+        ["{}", '{"a": 1}', '{"b": "x"}', '{"a":1,"ab":{},"":0}', '{"é":1}'],
+        ['{"a": "x"}', '{"b":1,"a":"x"}', '{"a":1,"a":"x"}', r'{"\u0061": "x"}'],
+    ),
+    "only others": (
+        {"additionalProperties": {"type": "integer"}},
+        ["{}", '{"x": 1}', '{"x":1,"y":2}'],
+        ['{"x": "1"}'],
+    ),
+    "undescribed": (
+        {"properties": {"a": {"const": 1}}, "required": ["b", "a"]},
+        ['{"a":1,"b":[]}'],
+        ['{"a":1}'],
+    ),
+    "odd names": (
+        {
+            "properties": {'a"\\\n-]': {"const": 1}, "ab": {"const": 2}, "a": {"const": 3}},
+            "additionalProperties": {"const": 4},
+        },
+        [r'{"a\"\\\n-]": 1}', '{"abc": 4}', '{"ab": 2,"b": 4}'],
+        ['{"ab": 4}', '{"a": 4}'],
+    ),
+    "never": ({"properties": {"a": False, "b": {"const": 1}}}, ["{}", '{"b":1}'], ['{"a":1}']),
+    "any of": (
+        {"anyOf": [{"const": 1}, False, {"type": "string", "maxLength": 1}]},
+        ["1", '"x"'],
+        ['"xy"', "2"],
+    ),
+    "any of, and": (
+        {
+            "type": "object",
+            "properties": {"a": {"const": 1}},
+            "anyOf": [{"required": ["a"]}, {"required": ["b"], "properties": {"b": {"const": 2}}}],
+        },
+        ['{"a":1}', '{"b":2}'],
+        ["{}"],
+    ),
+    "all of": (
+        {
+            "allOf": [
+                {"properties": {"a": {"type": "number"}}, "required": ["a"]},
+                {"properties": {"a": {"type": "integer"}, "b": {"const": 2}}, "required": ["b"]},
+            ]
+        },
+        ['{"a":1,"b":2}'],
+        ['{"a":1.5,"b":2}', '{"a":1}'],
+    ),
+    "bounds of both": (
+        {"allOf": [{"type": "integer", "minimum": 3}, {"minimum": 5, "maximum": 7}]},
+        ["5", "7"],
+        ["4", "8"],
+    ),
+    "ref and": (
+        {"$defs": {"n": {"type": "integer"}}, "$ref": "#/$defs/n", "minimum": 5},
+        ["5"],
+        ["4", "x"],
+    ),
+    "node": (
+        NODE,
+        ['{"name":"x","below":[{"name":"y","below":[]}]}'],
+        ['{"name":"x"}', '{"name":"x","below":[1]}'],
+    ),
+    "itself": (
+        {"properties": {"next": {"$ref": "#"}}},
+        ["{}", '{"next":{"next":{}}}'],
+        ['{"next":1}'],
+    ),
+    "pointer": (
+        {"$defs": {"a/b": {"m~n": {"const": 1}}}, "$ref": "#/$defs/a~1b/m~0n"},
+        ["1"],
+        ["2"],
+    ),
+    "date": (
+        {"type": "string", "format": "date"},
+        ['"2024-02-29"', '"2000-02-29"', '"2023-12-31"'],
+        ['"2023-02-29"', '"1900-02-29"', '"2023-04-31"', '"2023-13-01"', '"2023-00-10"'],
+    ),
+    "time": (
+        {"format": "time"},
+        ['"23:59:59Z"', '"00:00:00.123+02:00"'],
+        ['"24:00:00Z"', '"12:00:60Z"', '"12:00"'],
+    ),
+    "instant": ({"format": "date-time"}, ['"2024-05-06T07:08:09Z"'], ['"2024-05-06"']),
+    "uuid": (
+        {"type": "string", "format": "uuid"},
+        ['"12345678-9abc-def0-1234-56789ABCDEF0"'],
+        ['"12345678"'],
+    ),
+    "other format": ({"type": "string", "format": "email"}, ['"x"'], ["1"]),
+    "pattern": (
+        {"type": "string", "pattern": "^[a-z]+-[0-9]{2,3}$"},
+        ['"ab-12"', '"x-123"'],
+        ['"ab-1"', '"xab-12y"', '"-12"'],
+    ),
+    "somewhere": ({"pattern": "b+"}, ['"b"', '"abc"', r'"\nb"'], ['"ac"', '""']),
+    "escaped": ({"pattern": r'^["\\]\t\.$'}, [r'"\"\t."', r'"\\\t."'], [r'"x\t."', r'"\"\tx"']),
+    "either": ({"pattern": "^(?:a|bc)*$|^x"}, ['""', '"abca"', '"xyz"'], ['"b"', '"ax"']),
+    "classes": (
+        {"pattern": r"^\d\w\s\D\W\S$"},
+        ['"0_ x-x"', r'"0_\tx\n漢"'],
+        ['"x_ x-x"', '"0- x-x"'],
+    ),
+    "negated": ({"pattern": r"^[^a-c\d]{2}$"}, ['"xy"', r'"\n\""', '"é漢"'], ['"xa"', '"1x"']),
+    "lazy": ({"pattern": "^a+?b*?(?P<n>c)??$"}, ['"a"', '"aabc"'], ['""', '"acc"']),
+    "dot": ({"pattern": "^.$"}, ['"x"', r'"\t"', '"漢"'], [r'"\n"', '""']),
+}
+
+
+@pytest.fixture(scope="module")
+def machines() -> dict[str, Automaton]:
+    return {name: automaton(to_gbnf(schema)) for name, (schema, _, _) in ROUND.items()}
+
+
+@pytest.mark.parametrize("name", ROUND)
+def test_what_is_meant_gets_through_and_nothing_else(
+    name: str, machines: dict[str, Automaton]
+) -> None:
+    schema, inside, outside = ROUND[name]
+    assert [text for text in inside if not fits(machines[name], text)] == []
+    assert [text for text in outside if fits(machines[name], text)] == []
+    assert [text for text in inside if not valid(schema, strict(text))] == []
+
+
+@pytest.mark.parametrize("name", ROUND)
+def test_all_that_gets_through_is_valid(name: str, machines: dict[str, Automaton]) -> None:
+    rng = np.random.default_rng(len(name))
+    found = [text for _ in range(40) if (text := wander(machines[name], rng)) is not None]
+    assert len(found) > 20
+    for text in found:
+        assert valid(ROUND[name][0], strict(text)), text
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = 'b"lue\\'
+
+
+class Cat(pydantic.BaseModel):
+    kind: Literal["cat"]
+    lives: int = pydantic.Field(ge=1, le=9)
+
+
+class Dog(pydantic.BaseModel):
+    kind: Literal["dog"]
+    breed: str | None = pydantic.Field(default=None, max_length=4)
+
+
+class Person(pydantic.BaseModel):
+    """With most of what such classes have."""
+
+    model_config = pydantic.ConfigDict(extra="forbid")
+
+    name: str = pydantic.Field(min_length=1, max_length=12, description='with "quotes"')
+    height: float = pydantic.Field(gt=0, lt=3)
+    born: date
+    seen: datetime | None = None
+    id: UUID
+    colours: list[Colour] = pydantic.Field(max_length=3)
+    pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
+    codes: dict[str, Annotated[str, pydantic.StringConstraints(pattern="^[A-Z]{2}$")]] = {}
+    place: tuple[int, bool]
+    friends: list[Person] = pydantic.Field(default=[], max_length=1)
+
+
+def test_pydantic_reads_what_its_own_schema_lets_through() -> None:
+    machine = automaton(to_gbnf(Person.model_json_schema()))
+    rng = np.random.default_rng(0)
+    found = [text for _ in range(40) if (text := wander(machine, rng)) is not None]
+    assert len(found) > 20
+    for text in found:
+        if '"0000-' not in text:  # a year that Python does not have
+            Person.model_validate_json(text)
+
+
+REFUSED: list[tuple[Json, str]] = [
+    (False, "`false` leaves no value"),
+    (7, "7 is no schema"),
+    ({"type": "strnig"}, "there is no type 'strnig'"),
+    ({"type": []}, "no value has all these types"),
+    ({"properties": {"a": {"multipleOf": 3}}}, "#/properties/a: 'multipleOf' is something that"),
+    ({"items": {"not": {}}}, "#/items: 'not' is something that"),
+    ({"$defs": {"x/y": {"if": {}}}, "$ref": "#/$defs/x~1y"}, "#/$defs/x~1y: 'if'"),
+    ({"properties": 3}, "'properties' must be an object"),
+    ({"type": "object", "required": "a"}, "'required' must be a list"),
+    ({"anyOf": 1}, "'anyOf' must be a list"),
+    ({"anyOf": [False]}, "'anyOf' leaves no value"),
+    ({"enum": []}, "no value is listed"),
+    ({"enum": ["a"], "type": "integer"}, "no value is listed"),
+    ({"enum": ["a"], "minLength": 3}, "'minLength' beside a list of values"),
+    ({"$ref": "other.json"}, "leads out of the file"),
+    ({"$ref": "#/$defs/x"}, "leads nowhere"),
+    ({"minLength": -1}, "'minLength' must be a whole number"),
+    ({"minItems": 3, "maxItems": 2}, "'maxItems' is less than 'minItems'"),
+    ({"prefixItems": [{}], "items": False, "minItems": 2}, "no list has so many items"),
+    ({"uniqueItems": True}, "'uniqueItems'"),
+    ({"type": "integer", "minimum": 2, "maximum": 1}, "no number is within these bounds"),
+    ({"type": "number", "exclusiveMinimum": 1, "exclusiveMaximum": 1}, "no number is within"),
+    ({"type": "number", "minimum": 0.5}, "'minimum' must be a whole number for a grammar, not 0.5"),
+    ({"type": "number", "minimum": "1"}, "'minimum' must be a number"),
+    ({"type": "integer", "minimum": 10**17}, "more than 16 digits"),
+    ({"pattern": "a", "minLength": 2}, "pattern and a length of the same string"),
+    ({"pattern": "a(?=b)"}, "'pattern' cannot be made a grammar, at character 4"),
+    ({"pattern": r"\bx"}, "at character 2"),
+    ({"pattern": "a**"}, "at character 3"),
+    ({"pattern": "(a"}, "at character 3"),
+    ({"pattern": "a)"}, "at character 2"),
+    ({"pattern": "[b-a]"}, "at character"),
+    ({"pattern": "[a"}, "at character 3"),
+    ({"pattern": r"\x00"}, "'pattern'"),
+    (
+        {"properties": {"a": {}}, "additionalProperties": False, "required": ["b"]},
+        "'b' is required",
+    ),
+    ({"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, "'pattern' is there twice"),
+    ({"allOf": [{"type": "string"}, {"type": "object"}]}, "no value has all these types"),
+    (
+        {
+            "allOf": [
+                {"properties": {"a": {}}, "additionalProperties": False},
+                {"properties": {"b": {}}},
+            ]
+        },
+        "'additionalProperties' beside",
+    ),
+    ({"allOf": [{"$ref": "#"}]}, "refers to itself without an end"),
+]
+
+
+@pytest.mark.parametrize(("schema", "message"), REFUSED)
+def test_what_cannot_be_held_is_refused(schema: Json, message: str) -> None:
+    with pytest.raises(GrammarProblem) as caught:
+        automaton(to_gbnf(schema))
+    assert message in str(caught.value)
+
+
+def test_a_schema_without_an_end_is_refused() -> None:
+    endless = {"properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+    with pytest.raises(GrammarProblem, match="never comes to an end"):
+        automaton(to_gbnf(endless))
+    with pytest.raises(GrammarProblem, match="never comes to an end"):
+        automaton(to_gbnf({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}))
+
+
+def test_a_deep_schema_is_refused_and_does_not_end_the_process() -> None:
+    deep: dict[str, Json] = {}
+    for _ in range(3000):
+        deep = {"items": deep}
+    with pytest.raises(GrammarProblem, match="nested too deeply"):
+        to_gbnf(deep)
+
+
+def test_many_properties_make_no_large_grammar() -> None:
+    many = {"properties": {f"p{n}": {"type": "integer"} for n in range(200)}}
+    assert len(to_gbnf(many)) < 60_000
+    machine = automaton(to_gbnf({**many, "required": ["p199"]}))
+    assert fits(machine, '{"p7": 1, "p199": 2}')
+    assert not fits(machine, '{"p7": 1}')
+
+
+def test_remarks_change_nothing() -> None:
+    plain = {"type": "integer"}
+    remarks = {"title": "t", "description": "not if", "default": 3, "examples": [1], "x-mine": 1}
+    assert to_gbnf({**plain, **remarks}) == to_gbnf(plain)
+    assert json.loads(json.dumps(remarks))
