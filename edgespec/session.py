@@ -17,6 +17,7 @@ from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import ContextFullError, EdgeSpecError, UsageError
 from edgespec.events import Reason
 from edgespec.fitting import device_now
+from edgespec.grammar.constraint import Constraints
 from edgespec.llama.templates import BuiltinTemplate, builtin_names
 from edgespec.llama.weights import Weights
 from edgespec.measuring import TuneEvent
@@ -72,6 +73,7 @@ class Session:
         )
         self._format = ChatFormat(weights.tokenizer, template)
         self._window = self._new_window()
+        self._constraints = Constraints(weights.tokenizer, pair.target.model.vocab_size)
         self.notices: tuple[str, ...] = (*settings.notices, *pair.notices, *notices)
         """What the user must know before the first message."""
         self._messages: list[Message] = []
@@ -349,6 +351,7 @@ class Session:
             end_tokens=pair.end_tokens,
             draw_drafts=settings.seed is None,  # a seed repeats its text whatever drafts
             uniform=rng.random,
+            constraint=self._constraints.after(settings.grammar, answer.tokens),
             cancelled=self._cancelled.is_set,
         )
         steps = decode(pair.target.model, pair.drafter, prompt, options)

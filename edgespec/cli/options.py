@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import get_args
 
+from edgespec.cli.form import add_form_options, grammar_from
 from edgespec.cli.layers import settings_here
 from edgespec.cli.parser import Parser
 from edgespec.memory import KV_TYPES
@@ -190,6 +191,7 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
         default=argparse.SUPPRESS,
         help="chat format by llama.cpp's name, or a Jinja file (default: the one in the model's file)",
     )
+    add_form_options(group)
 
 
 def add_strict(group: argparse._ArgumentGroup) -> None:
@@ -245,6 +247,7 @@ def settings_from(options: argparse.Namespace) -> Settings:
         stop=tuple(given.get("stop", ())),
         system=system,
         chat_template=given.get("chat_template"),
+        grammar=grammar_from(given),
         own=Own(sampling, system, fixed),
     )
     if "persona" not in given:
