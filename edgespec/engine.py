@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from edgespec.drafters.base import NOTHING, Draft, Drafter, Observer, Policy
-from edgespec.errors import Cancelled, ContextFullError, RollbackRefusedError
+from edgespec.errors import Cancelled, ContextFullError, EdgeSpecError, RollbackRefusedError
 from edgespec.events import DecodeEvent, Finished, FirstToken, Prefilled, Reason, Round
 from edgespec.model import ROOT, Constraint, LanguageModel, Logits, Token
 from edgespec.sampling import Distribution, Sampling, choose, distribution, penalised
@@ -123,7 +123,15 @@ def _round(target: LanguageModel, drafter: Drafter, judge: _Judge, options: Deco
     drafted = options.clock()
     logits = _pass(target, judge.text[-1], draft)
     verified = options.clock()
-    verdict = judge.verify(draft, logits)
+    try:
+        verdict = judge.verify(draft, logits)
+    except (
+        EdgeSpecError
+    ):  # a constraint that nothing can follow: the cache is to be exact all the same
+        if draft.parents:
+            target.keep(())
+        target.truncate(len(judge.text) - 1)
+        raise
     emitted = judge.up_to_end([*(draft.tokens[node] for node in verdict.path), verdict.token])
     if draft.window and isinstance(drafter, Observer):
         drafter.observe([int(row.argmax()) for row in logits[-draft.window :]])

@@ -16,6 +16,7 @@ import pytest
 from edgespec import engine
 from edgespec.drafters.base import Draft, Policy
 from edgespec.engine import DecodeOptions, decode
+from edgespec.errors import UsageError
 from edgespec.events import Reason
 from edgespec.model import ROOT, Logits, Token
 from edgespec.sampling import Distribution, Sampling, distribution, penalised
@@ -237,3 +238,24 @@ def test_a_draft_that_is_forbidden_is_refused() -> None:
     drafter = Scripted(lambda text, limit: forbidden[:limit])
     emitted = [t for e in decode(target, drafter, [1], options) for t in tokens_of(e)]
     assert rails.accepted == emitted
+
+
+@pytest.mark.parametrize("name", ["none", "self draft", "forks"])
+def test_law_b_where_nothing_can_follow(name: str) -> None:
+    """A constraint that comes to a dead end raises; the cache is that of the tokens before."""
+
+    class Wall(Rails):
+        def best(self, logits: Logits) -> Token:
+            if len(self.accepted) == 7:
+                raise UsageError("nothing can follow")
+            return super().best(logits)
+
+    target, prompt, emitted = FakeModel(chaotic(6, 1), 6), [1, 2], list[Token]()
+    options = DecodeOptions(sampling=GREEDY, draft_length=4, max_tokens=20, constraint=Wall(6, 1))
+    steps = decode(target, MAKERS[name](chaotic(6, 1), 6), prompt, options)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="nothing can follow"):
+        emitted.extend(token for event in steps for token in tokens_of(event))
+    assert emitted
+    assert list(target.tokens) == prompt + emitted[:-1]
+    free = DecodeOptions(sampling=GREEDY, draft_length=4, max_tokens=5)
+    assert run(target, MAKERS[name](chaotic(6, 1), 6), prompt, free)[0]
