@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -19,16 +20,18 @@ from edgespec.drafters.base import NOTHING, Draft, Drafter, Observer, Policy
 from edgespec.errors import Cancelled, ContextFullError, EdgeSpecError, RollbackRefusedError
 from edgespec.events import DecodeEvent, Finished, FirstToken, Prefilled, Reason, Round
 from edgespec.model import ROOT, Constraint, LanguageModel, Logits, Token
+from edgespec.noise import SharedNoise
 from edgespec.sampling import Distribution, Sampling, choose, distribution, penalised
 from edgespec.verify import (
     Verdict,
     verify_greedy,
     verify_kseq,
-    verify_matched,
     verify_sampled,
     verify_tree,
     verify_tree_greedy,
 )
+
+Acceptance = Literal["rejection", "equal", "shared-noise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,18 @@ class DecodeOptions:
     """Tokens to emit at most, an end token included; None for as many as the context holds."""
     end_tokens: frozenset[Token] = frozenset()
     """Tokens after which nothing follows. They are emitted, and are not for display."""
-    draw_drafts: bool = True
-    """At a temperature above 0 let a draft model draw from its distribution (rejection sampling).
-    Off, it proposes its arg-max, and a draft is kept while it equals what is drawn from the target:
-    llama.cpp's rule, the same text distribution with fewer tokens accepted. The text then depends on
-    `uniform` and the target alone, not on what was drafted."""
+    acceptance: Acceptance = "rejection"
+    """The rule at a temperature above 0; the distribution of the text is the same by each.
+
+    `rejection`: a draft model draws from its distribution, and what it drew is kept with min(1, p / q).
+    `equal`: it proposes its arg-max, kept while equal to what is drawn from the target, as llama.cpp
+    does; the text depends on `uniform` and the target alone.
+    `shared-noise`: both take the arg-max under the same `noise`, kept while equal; the text depends on
+    the noise and the target alone. More is kept than by `equal`, less than by `rejection`."""
     uniform: Callable[[], float] = field(default_factory=lambda: np.random.default_rng().random)
     """Draws from [0, 1); a seeded one makes a sampled answer repeatable."""
+    noise: SharedNoise = field(default_factory=SharedNoise)
+    """For `shared-noise`: what its seed repeats."""
     constraint: Constraint | None = None
     """What the text may be, from its first token on; new for every answer."""
     cancelled: Callable[[], bool] = bool
@@ -163,6 +171,11 @@ def _pass(target: LanguageModel, last: Token, draft: Draft) -> Logits:
     return target.extend(tokens, rows=len(tokens))
 
 
+def _follow(draft: Draft, own: Callable[[int], Token]) -> Verdict:
+    """Keep what the target chooses too; `own(row)` is its choice."""
+    return verify_tree_greedy(draft, own) if draft.parents else verify_greedy(draft.tokens, own)
+
+
 def _tested(draft: Draft, verdict: Verdict) -> int:
     """At how many places of the text a guess was compared with the target."""
     if not draft.parents:
@@ -181,10 +194,16 @@ class _Judge:
         self._prompt_length = len(prompt)
         self._options = options
         sampling = options.sampling
-        draw = options.draw_drafts and not sampling.greedy
+        draw = options.acceptance == "rejection" and not sampling.greedy
+        shared = options.acceptance == "shared-noise" and not sampling.greedy
         nodes = min(target.max_rows, target.batch_size) - 1 if target.branches > 1 else 0
         self._policy = Policy(
-            sampling, options.uniform, draw, nodes=nodes, branches=target.branches
+            sampling,
+            options.uniform,
+            draw,
+            nodes=nodes,
+            branches=target.branches,
+            noise=options.noise if shared else None,
         )
         # One row of probabilities is looked at at a time; a fresh one would be paged in each time.
         self._row: Logits | None = None
@@ -207,9 +226,7 @@ class _Judge:
             return choose(logits[row], sampling, recent)
 
         if sampling.greedy:
-            if draft.parents:
-                return verify_tree_greedy(draft, own)
-            return verify_greedy(draft.tokens, own)
+            return _follow(draft, own)
 
         if self._row is None:
             self._row = np.empty_like(logits[0])
@@ -222,16 +239,21 @@ class _Judge:
         return self._sample(draft, target)
 
     def _sample(self, draft: Draft, target: Callable[[int], Distribution]) -> Verdict:
-        uniform = self._options.uniform
-        if not self._options.draw_drafts:
-            if draft.parents:
-                return verify_tree_greedy(draft, lambda row: target(row).draw(uniform()))
-            return verify_matched(draft.tokens, target, uniform)
+        options, uniform = self._options, self._options.uniform
+        if options.acceptance == "equal":
+            return _follow(draft, lambda row: target(row).draw(uniform()))
+        if options.acceptance == "shared-noise":
+            return _follow(draft, lambda row: self._picked(draft, row, target(row)))
         if draft.samples:
             return verify_kseq(draft, target, uniform)
         if draft.parents:
             return verify_tree(draft, target, uniform)
         return verify_sampled(draft.tokens, draft.proposals, target, uniform)
+
+    def _picked(self, draft: Draft, row: int, distribution: Distribution) -> Token:
+        """What the noise takes at the place in the text that `row` is for."""
+        position = len(self.text) + len(draft.path(row - 1))
+        return self._options.noise.pick(distribution, position)
 
     def _move(self, draft: Draft, row: int) -> None:
         """Tell the constraint of the draft token that was kept: rules ask row after row of the text."""

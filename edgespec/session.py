@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 from edgespec.answer import Answer
@@ -24,6 +23,7 @@ from edgespec.measuring import TuneEvent
 from edgespec.memory import Device, Share
 from edgespec.methods import WAYS
 from edgespec.model import Token
+from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
@@ -301,15 +301,13 @@ class Session:
 
     def _stream(self, answer: Answer) -> Iterator[ReplyEvent]:
         self._answers += 1
-        seed = self._settings.seed
-        rng = np.random.default_rng(None if seed is None else [seed, self._answers])
         begun = len(answer.tokens)
         prompt = self._prompt(answer)
         yield from (Notice(text) for text in self._format.take_notices())
         if prompt.left:
             yield Notice(f"Context full: {_turns(prompt.left)} left it. The system text stays.")
         while True:
-            yield from self._decode(prompt.tokens, answer, rng, begun)
+            yield from self._decode(prompt.tokens, answer, begun)
             if answer.reason is not Reason.CONTEXT:
                 break
             longer = self._window.resume(self._messages, answer.tokens)
@@ -339,18 +337,19 @@ class Session:
             "Ask for the rest in a new conversation, or use a larger context with --ctx.",
         )
 
-    def _decode(
-        self, prompt: Sequence[Token], answer: Answer, rng: np.random.Generator, begun: int
-    ) -> Iterator[ReplyEvent]:
+    def _decode(self, prompt: Sequence[Token], answer: Answer, begun: int) -> Iterator[ReplyEvent]:
         settings, pair = self._settings, self._pair
+        seed = settings.seed
+        # An answer that goes on in a shorter prompt comes to places that had their noise: another then.
+        key = None if seed is None else (seed, self._answers, len(answer.tokens))
         budget = settings.max_tokens
         options = DecodeOptions(
             sampling=settings.sampling,
             draft_length=self.draft_length,
             max_tokens=None if budget is None else budget + begun - len(answer.tokens),
             end_tokens=pair.end_tokens,
-            draw_drafts=settings.seed is None,  # a seed repeats its text whatever drafts
-            uniform=rng.random,
+            acceptance="rejection" if seed is None else "shared-noise",
+            noise=SharedNoise(key),
             constraint=self._constraints.after(settings.grammar, answer.tokens),
             cancelled=self._cancelled.is_set,
         )

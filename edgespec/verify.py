@@ -2,8 +2,9 @@
 
 Every rule leaves the distribution of the text exactly as plain decoding has it:
 
-* `verify_greedy`: keep while the draft says what the target would have said.
-* `verify_matched`: the same at a temperature, for texts that a seed repeats.
+* `verify_greedy`: keep while the draft says what the target does. At a temperature that is a token drawn
+  from p, or picked by noise, whatever the draft says: the law is that of p, and a seed repeats the text
+  (llama.cpp's common_sampler_sample_and_accept_n; with shared noise Daliri et al. 2024).
 * `verify_sampled`: keep x with probability min(1, p(x) / q(x)); on the first rejection draw from
   norm(max(p - q, 0)), taken over the whole vocabulary; when all are kept draw one more from p
   (Leviathan et al. 2023, algorithm 1; Chen et al. 2023, algorithm 2). A proposal without a
@@ -46,24 +47,12 @@ class Verdict:
 
 
 def verify_greedy(draft: Sequence[Token], choose: Callable[[int], Token]) -> Verdict:
-    """Compare a draft with the target's own choices; `choose(i)` is the target's arg-max at row i."""
+    """Compare a draft with the target's own choices; `choose(i)` is the target's at row i, asked once."""
     for i, token in enumerate(draft):
         own = choose(i)
         if own != token:
             return Verdict(range(i), own)
     return Verdict(range(len(draft)), choose(len(draft)))
-
-
-def verify_matched(
-    draft: Sequence[Token], target: Callable[[int], Distribution], uniform: Callable[[], float]
-) -> Verdict:
-    """Draw from the target at every row, and keep a draft while it is what was drawn.
-
-    One number is used for each token of the text, whatever was drafted: the text depends on the
-    numbers and the target alone, so a seed repeats it (llama.cpp's common_sampler_sample_and_accept_n).
-    Fewer tokens are kept than by `verify_sampled`.
-    """
-    return verify_greedy(draft, lambda row: target(row).draw(uniform()))
 
 
 def verify_sampled(
@@ -90,7 +79,7 @@ def verify_sampled(
 def verify_tree_greedy(draft: Draft, choose: Callable[[int], Token]) -> Verdict:
     """Follow the target's own choices down a tree.
 
-    `choose(row)` is the target's arg-max after node `row - 1`; row 0 is after the text.
+    `choose(row)` is the target's after node `row - 1`, asked once; row 0 is after the text.
     """
     children, path, node = draft.children(), list[int](), ROOT
     while True:

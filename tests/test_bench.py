@@ -70,7 +70,7 @@ class Book:
 def plan(temperatures: Sequence[float] = (0.0,), *, repeats: int = 1, forget: bool = False) -> Plan:
     prompts = [prompt(n, "x") for n in range(2)]
     return Plan(
-        prompts, [[1], [1, 2]], temperatures, Sampling(top_k=5), 96, repeats, 4, True, forget
+        prompts, [[1], [1, 2]], temperatures, Sampling(top_k=5), 96, repeats, 4, "rejection", forget
     )
 
 

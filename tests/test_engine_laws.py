@@ -361,7 +361,7 @@ def test_a_seed_gives_the_same_text_whatever_drafts(name: str, seed: int) -> Non
             sampling=Sampling(temperature=0.9, top_p=0.95),
             draft_length=length,
             max_tokens=40,
-            draw_drafts=False,
+            acceptance="equal",
             uniform=np.random.default_rng(seed).random,
         )
         made = DRAFTERS[drafter](logits_of, vocab)

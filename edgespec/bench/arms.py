@@ -13,11 +13,12 @@ from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
-from edgespec.engine import DecodeOptions, decode
+from edgespec.engine import Acceptance, DecodeOptions, decode
 from edgespec.errors import UsageError
 from edgespec.events import Finished, FirstToken, Prefilled, Round
 from edgespec.methods import WAYS
 from edgespec.model import Token
+from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
 from edgespec.sampling import Sampling
 from edgespec.settings import MAX_DRAFT, Method
@@ -38,8 +39,7 @@ class Order:
     max_tokens: int
     seed: Sequence[int] = (0,)
     """Each number 0 or more. The same for all arms of a turn."""
-    draw_drafts: bool = True
-    """Off: accept-if-equal with the draft's arg-max instead of rejection sampling."""
+    acceptance: Acceptance = "rejection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,9 @@ class Local:
             draft_length=self._draft_length,
             max_tokens=order.max_tokens,
             end_tokens=pair.end_tokens,
+            acceptance=order.acceptance,
             uniform=np.random.default_rng(order.seed).random,
-            draw_drafts=order.draw_drafts,
+            noise=SharedNoise(order.seed),
         )
         native, begun = pair.native_seconds, options.clock()
         events = list(decode(pair.target.model, self._drafter, order.prompt, options))

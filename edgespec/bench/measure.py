@@ -14,6 +14,7 @@ from itertools import product
 
 from edgespec.bench.arms import Answer, Arm, Order
 from edgespec.bench.prompts import Prompt
+from edgespec.engine import Acceptance
 from edgespec.model import Token
 from edgespec.sampling import Sampling
 
@@ -34,7 +35,7 @@ class Plan:
     max_tokens: int
     repeats: int = 1
     seed: int = 0
-    draw_drafts: bool = True
+    acceptance: Acceptance = "rejection"
     forget: bool = False
     """Every answer is the first one that a learning method gives."""
 
@@ -45,7 +46,7 @@ class Plan:
             sampling=replace(self.sampling, temperature=temperature),
             max_tokens=self.max_tokens,
             seed=(self.seed, number, repeat),
-            draw_drafts=self.draw_drafts,
+            acceptance=self.acceptance,
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import get_args
 
 from edgespec import __version__
 from edgespec.bench import plot, tables
@@ -29,6 +30,7 @@ from edgespec.cli.options import (
 )
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
+from edgespec.engine import Acceptance
 from edgespec.errors import EdgeSpecError, UsageError
 from edgespec.methods import WAYS
 from edgespec.model import LanguageModel
@@ -64,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
             max_tokens=options.max_tokens,
             repeats=options.repeats,
             seed=vars(options).get("seed", 0),
-            draw_drafts=options.acceptance == "rejection",
+            acceptance=options.acceptance,
             forget=options.forget,
         )
         arms = arms_of(pair, methods, lengths)
@@ -148,9 +150,10 @@ def _add_measurement(options: Parser) -> None:
     )
     group.add_argument(
         "--acceptance",
-        choices=("rejection", "equal"),
+        choices=get_args(Acceptance),
         default="rejection",
-        help="above temperature 0: rejection sampling, or the draft's arg-max accepted if equal",
+        help="above temperature 0: rejection sampling; the draft's arg-max, kept if equal; or what both "
+        "pick by the same noise, as run and chat do with a seed",
     )
     add_strict(group)
     group.add_argument(
@@ -228,7 +231,7 @@ def _setup(pair: Pair, load: Load, plan: Plan, arms: Sequence[Arm]) -> dict[str,
             key: value for key, value in asdict(plan.sampling).items() if key != "temperature"
         },
         "seed": plan.seed,
-        "acceptance": "rejection" if plan.draw_drafts else "equal",
+        "acceptance": plan.acceptance,
         "forget": plan.forget,
         "server": None,
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from edgespec.model import ROOT, Token
+from edgespec.noise import SharedNoise
 from edgespec.sampling import Distribution, Sampling
 
 
@@ -85,13 +86,21 @@ class Policy:
     """Draws from [0, 1)."""
     draw: bool
     """Draw each token from the draft's distribution, for rejection sampling. If not, propose the
-    most likely one as a point mass."""
+    most likely one as a point mass, or what `noise` picks."""
     pace: Pace | None = None
     """Who decides where the draft ends before its limit; None for nobody."""
     nodes: int = 0
     """Tokens that a tree may have at most, a window included; 0: only chains are verified."""
     branches: int = 1
     """Leaves that a tree may have at most."""
+    noise: SharedNoise | None = None
+    """Propose what this noise picks from the draft's distribution at the token's place in the text, as a
+    point mass: the target picks with the same. None for another rule."""
+
+    @property
+    def sampled(self) -> bool:
+        """Whether a draft model goes by its whole distribution, and not by its arg-max alone."""
+        return self.draw or self.noise is not None
 
 
 @runtime_checkable

@@ -32,7 +32,7 @@ class DraftModelDrafter:
         self._foreign = False
         self._rows: NDArray[np.float32] = np.empty((0, self._vocab), np.float32)
         self._near = np.empty(self._vocab, np.bool_)
-        self._seconds: list[Token] = []
+        self._seconds: list[Token | None] = []
         """Of the last draft, where nothing was drawn: what was next likely at each of its places."""
 
     def begin(self, prompt: Sequence[Token]) -> None:
@@ -87,7 +87,7 @@ class DraftModelDrafter:
         limit = self._drafts(limit)
         if limit < 1:
             return NOTHING
-        if policy.draw and len(self._rows) < limit:
+        if policy.sampled and len(self._rows) < limit:
             self._rows = np.empty((limit, self._vocab), np.float32)
         pace = policy.pace
         self._seconds = []
@@ -114,10 +114,15 @@ class DraftModelDrafter:
         """The next token and what it was drawn from; no token where the pace ends the draft."""
         sampling, pace = policy.sampling, policy.pace
         recent = self._recent(sampling, drafted)
-        if policy.draw:
+        if policy.sampled:
             proposal = distribution(logits, sampling, recent, out=self._rows[len(drafted)])
             if pace and not pace.keep(proposal.highest):
                 return None, None
+            if policy.noise:
+                place = len(self._text) + len(drafted)
+                first, *second = policy.noise.best(proposal, place, 2 if policy.nodes else 1)
+                self._seconds += second or [None]
+                return first, None
             return proposal.draw(policy.uniform()), proposal
         weighed = penalised(logits, sampling, recent)
         token = int(weighed.argmax())

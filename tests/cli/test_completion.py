@@ -61,7 +61,11 @@ def test_what_bash_offers(tmp_path: Path) -> None:
     assert {"p1", "m1"} <= set(complete("edgespec run --model ", tmp_path))
     assert {"lookup", "none", "m1"} <= set(complete("edgespec run --draft ", tmp_path))
     assert complete("edgespec pull x --draft a", tmp_path) == ["auto"]
-    assert complete("edgespec bench --acceptance ", tmp_path) == ["rejection", "equal"]
+    assert complete("edgespec bench --acceptance ", tmp_path) == [
+        "rejection",
+        "equal",
+        "shared-noise",
+    ]
     assert complete("edgespec chat --persona ", tmp_path) == ["p1", "m1"]
     assert {"list", "show", "path", "p1"} <= set(complete("edgespec personas show ", tmp_path))
     assert complete("edgespec completion ", tmp_path)[:3] == ["bash", "fish", "zsh"]
