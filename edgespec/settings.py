@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -58,7 +59,7 @@ class Settings:
     load: Load = Load()
     sampling: Sampling = Sampling()
     seed: int | None = None
-    """None for another answer each time."""
+    """Repeats the answers, whatever drafts; None for others each time."""
     max_tokens: int | None = None
     """Tokens of an answer; None for as many as it takes."""
     stop: tuple[str, ...] = ()
@@ -136,3 +137,12 @@ def in_words(settings: Settings) -> str:
     if settings.max_tokens is not None:
         said.append(f"max-tokens {settings.max_tokens}")
     return ", ".join(said)
+
+
+def repeatable(settings: Settings) -> Settings:
+    """The settings with a seed: one that is drawn, and told in a notice, where there is none yet."""
+    if settings.seed is not None:
+        return settings
+    seed = secrets.randbelow(10**9)
+    told = f"The seed is {seed}: the same messages with --seed {seed} bring the same answers."
+    return replace(settings, seed=seed, notices=(*settings.notices, told))

@@ -12,7 +12,7 @@ from edgespec.cli.parser import Parser
 from edgespec.memory import KV_TYPES
 from edgespec.personas import apply, load_all, with_pair
 from edgespec.sampling import Sampling
-from edgespec.settings import Load, Method, Own, Settings
+from edgespec.settings import Load, Method, Own, Settings, repeatable
 from profiles.profile import AUTO, Auto, Profile
 
 _FIELDS = {"temp": "temperature"}
@@ -146,7 +146,7 @@ def add_sampling_options(parser: argparse.ArgumentParser, profile: Profile) -> N
         type=natural,
         metavar="N",
         default=argparse.SUPPRESS,
-        help="repeat the same answers (default: new ones each time)",
+        help="repeat the same answers, whatever drafts (default: new ones each time)",
     )
 
 
@@ -168,6 +168,11 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
         help=f"how to guess: {', '.join(get_args(Method))}",
     )
     add_strict(group)
+    group.add_argument(
+        "--reproducible",
+        action="store_true",
+        help="answers that can be had again: draw a seed and tell it, unless --seed gives one",
+    )
     group.add_argument(
         "--max-tokens",
         type=positive,
@@ -250,6 +255,8 @@ def settings_from(options: argparse.Namespace) -> Settings:
         grammar=grammar_from(given),
         own=Own(sampling, system, fixed),
     )
+    if given.get("reproducible"):
+        settings = repeatable(settings)
     if "persona" not in given:
         return settings
     persona = load_all().named(options.persona)

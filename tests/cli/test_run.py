@@ -85,6 +85,21 @@ def test_a_seed_repeats_an_answer(edgespec: Run, models: ModelFiles) -> None:
     assert answer("--seed", "7", *length) != answer("--seed", "8", *length)
 
 
+def test_reproducible_tells_a_seed_that_repeats_the_answer_with_another_draft(
+    edgespec: Run, models: ModelFiles
+) -> None:
+    model = models["bytes"]
+    asked = ("run", "hello", *options(model), "--temp", "1", "--max-tokens", "20")
+    told = edgespec(*asked, "--reproducible", "--draft", "none")
+    seed = re.search(r"--seed (\d+) bring", told.stderr)
+    assert seed
+    draft = ("--draft", str(model), "--draft-length", "4", "--stats")
+    again = edgespec(*asked, "--seed", seed[1], *draft)
+    assert again.stdout == told.stdout != ""
+    assert "acceptance 100%" in again.stderr, "the draft has the target's noise"
+    assert "bring" not in again.stderr
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_stop_string(edgespec: Run, models: ModelFiles, method: str) -> None:
     draft = ["--draft", models.draft(method), "--draft-length", "16"]
