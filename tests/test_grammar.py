@@ -175,7 +175,7 @@ def sampled(
         draft_length=2,
         max_tokens=LENGTH,
         constraint=Rails(VOCAB, seed),
-        draw_drafts=draw,
+        acceptance="rejection" if draw else "equal",
         uniform=uniform,
     )
     drafter = Drawn(noisy(logits_of, 7, 1)) if name == "drawn" else MAKERS[name](logits_of, VOCAB)

@@ -87,7 +87,7 @@ def opened(path: Path, load: Load) -> LoadedModel:
     Raises ModelFileError, OutOfMemoryError.
     """
     place = planned(load, path, None, ROWS).target
-    return LoadedModel.open(path, load, place, max_rows=ROWS)
+    return LoadedModel.open(path, load, place)
 
 
 class Judge:

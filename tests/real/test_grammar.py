@@ -50,7 +50,7 @@ class Native:
         self._sampler = sampler
         self._candidates = (llama_cpp.llama_token_data * size)()
         fields = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-        self._view = np.frombuffer(self._candidates, fields)
+        self._view = np.frombuffer(memoryview(self._candidates), fields)
 
     def allowed(self) -> np.ndarray:
         self._view["id"] = np.arange(len(self._view))
