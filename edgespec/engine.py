@@ -108,8 +108,8 @@ def _prefill(
         reused += 1
     try:
         target.truncate(reused)
-    except RollbackRefusedError:
-        target.truncate(reused := 0)
+    except RollbackRefusedError as refused:
+        target.truncate(reused := refused.possible)
     yield Prefilled(reused, len(prompt), reused, 0.0)
     while not options.cancelled():
         if len(prompt) - len(target.tokens) <= target.batch_size:

@@ -38,7 +38,14 @@ class DecodeError(EdgeSpecError):
 
 
 class RollbackRefusedError(EdgeSpecError):
-    """The memory of this model cannot drop its last tokens (recurrent, hybrid, sliding window)."""
+    """The memory of this model cannot drop its last tokens (recurrent, hybrid, sliding window).
+
+    `possible` is the longest length, below the one that was asked for, that it can go back to.
+    """
+
+    def __init__(self, message: str, hint: str = "", *, possible: int = 0) -> None:
+        super().__init__(message, hint)
+        self.possible = possible
 
 
 class PairError(EdgeSpecError):

@@ -47,12 +47,17 @@ class LanguageModel(Protocol):
 
         float32[rows, vocab_size], a view that is valid until the next call. `rows` may be 0.
         Raises `Cancelled` when interrupted and `DecodeError` when the runtime fails; the cache then
-        holds what it held before, or whole pieces of `tokens` when there was more than one.
+        holds what it held before, or whole pieces of `tokens` when there was more than one, or less
+        where the memory cannot drop what the failed call has left: `tokens` says what.
         """
         ...
 
     def truncate(self, length: int) -> None:
-        """Drop all but the first `length` tokens. Raises `RollbackRefusedError`."""
+        """Drop all but the first `length` tokens; never refused for 0.
+
+        Raises `RollbackRefusedError` where the memory cannot, with the length that it can go back to.
+        A memory that has to compute tokens again for it raises what `extend` raises.
+        """
         ...
 
     @property

@@ -79,8 +79,8 @@ class DraftModelDrafter:
     def _cut(self, length: int) -> None:
         try:
             self._model.truncate(length)
-        except RollbackRefusedError:
-            self._model.truncate(0)
+        except RollbackRefusedError as refused:
+            self._model.truncate(refused.possible)
 
     def propose(self, limit: int, policy: Policy) -> Draft:
         """Draft `limit` tokens, fewer or none where this model's own context ends."""
