@@ -27,7 +27,7 @@ def planned(load: Load, target: Path, draft: Path | None, rows: int) -> Plan:
     main = shape(target)
     wish = Wish(
         main,
-        shape(draft) if draft and main.rolls_back else None,
+        shape(draft) if draft else None,
         context=load.context,
         rows=rows,
         kv_type=load.kv_type,

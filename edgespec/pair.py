@@ -239,8 +239,10 @@ def look_ahead(load: Load) -> Prospect:
     draft = _find_draft(load, found.draft)
     plan = planned(load, found.target, draft.target if draft else None, _longest(load) + 1)
     shape = plan.wish.target
-    refusal = _refusal(load, shape.name, shape.rolls_back)
-    chosen(load, Means(plan.draft is not None, not load.strict, refusal))
+    trees = shape.rolls_back and not shape.windows and not load.strict
+    # Whether a running state can be copied is found when it is loaded.
+    refusal = _refusal(load, shape.name, rolls_back=True)
+    chosen(load, Means(plan.draft is not None, trees, refusal))
     return Prospect(found, draft, plan)
 
 

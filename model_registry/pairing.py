@@ -17,7 +17,7 @@ MOST_EXTRA_TOKENS = 128
 FIRST_COMPARED_TOKEN = 5
 """The ids below hold special tokens, which families of one vocabulary name differently."""
 
-Rule = Literal["compatible", "type", "bos", "eos", "size", "text", "memory"]
+Rule = Literal["compatible", "type", "bos", "eos", "size", "text"]
 
 _INSTEAD = "Use `--draft lookup`, which needs no second model, or no draft."
 _TYPES = {0: "none", 1: "SPM", 2: "BPE", 3: "WPM", 4: "UGM", 5: "RWKV", 6: "PLaMo-2"}

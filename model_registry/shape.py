@@ -12,6 +12,14 @@ from model_registry.gguf import Array, GGUFHeader
 from model_registry.layout import Layout, joined
 from model_registry.vocabulary import rolls_back
 
+# llama.cpp's llm_arch_supports_rs_rollback (src/llama-arch.cpp).
+# fmt: off
+_SNAPSHOTS = frozenset({
+    "kimi-k3", "qwen35", "qwen35moe", "qwen4exp", "deepseek4", "glm5-next", "nemotron_h", "nemotron_h_moe",
+    "lfm2", "lfm2moe", "bailingmoe3",
+})
+# fmt: on
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:
@@ -45,7 +53,9 @@ class Shape:
     context: int | None
     """Tokens that the model was trained to look back on."""
     rolls_back: bool = True
-    """Whether it can be used with drafting."""
+    """Whether its memory just drops its last tokens; a running state goes back to a copy."""
+    snapshots: bool = False
+    """Whether llama.cpp can keep states of earlier tokens beside the running one."""
 
     @property
     def weights(self) -> int:
@@ -86,6 +96,7 @@ def shape_of(headers: Sequence[GGUFHeader], sizes: Sequence[int], name: str) -> 
         windows=numbers.get("attention.sliding_window") > 0,
         context=header.context_length,
         rolls_back=rolls_back(header),
+        snapshots=header.architecture in _SNAPSHOTS,
     )
 
 

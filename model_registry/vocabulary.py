@@ -54,7 +54,7 @@ _STATEFUL = frozenset({
     "bailingmoe3", "kimi-k3", "glm5-next", "qwen35", "qwen35moe", "qwen4exp", "deepseek4",
     "minimax-01",
 })
-"""Architectures whose memory is a running state, which cannot drop its last tokens."""
+"""Architectures whose memory is a running state, of which tokens are taken back by copies of it."""
 # fmt: on
 
 
@@ -89,7 +89,7 @@ class TokenTexts(Sequence[bytes]):
 
 
 def rolls_back(header: GGUFHeader) -> bool:
-    """Whether the model's memory can drop its last tokens, which drafting needs."""
+    """Whether the model's memory just drops its last tokens, and no copy of a state is needed."""
     return header.architecture not in _STATEFUL
 
 
@@ -128,15 +128,6 @@ def check_pair(
     target: tuple[GGUFHeader, Vocabulary], draft: tuple[GGUFHeader, Vocabulary]
 ) -> PairVerdict:
     """Judge a pair by its headers alone."""
-    for role, (header, _) in (("target", target), ("draft", draft)):
-        if not rolls_back(header):
-            return PairVerdict(
-                False,
-                "memory",
-                f"The {role} is of the kind {header.architecture}, whose memory cannot take back "
-                f"refused tokens (memory). Use the target with no draft.",
-                None,
-            )
     return pairing.check(target[1], draft[1])
 
 

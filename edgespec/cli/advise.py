@@ -86,8 +86,8 @@ def advise(load: Load, store: TunedStore) -> Advice:
     steps = list(notices(plan))
     if draft and plan.draft is None:
         draft = None
-    if load.draft == "none" or not plan.wish.target.rolls_back:
-        method, why = "plain", _plain(load, found.target.stem)
+    if load.draft == "none":
+        method, why = "plain", "--draft none asks for plain decoding."
     else:
         method, why = _decide(tuned, draft)
     steps += _steps(tuned, store, found.target, draft, name)
@@ -101,12 +101,6 @@ def advise(load: Load, store: TunedStore) -> Advice:
         gains=_gains(tuned),
         next_steps=tuple(steps),
     )
-
-
-def _plain(load: Load, target: str) -> str:
-    if load.draft == "none":
-        return "--draft none asks for plain decoding."
-    return f"{target} cannot take back tokens, so nothing can be drafted for it."
 
 
 def _decide(tuned: Tuned | None, draft: Path | None) -> tuple[str, str]:

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     target, draft = _shapes(options.ref, options.draft)
     wish = Wish(
         target,
-        draft if target.rolls_back else None,
+        draft,
         context=options.ctx,
         rows=MAX_DRAFT + 1,
         kv_type=None if options.kv_type == AUTO else options.kv_type,

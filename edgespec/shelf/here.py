@@ -47,7 +47,7 @@ def fit_of(
         main = shape(target)
         wish = Wish(
             main,
-            shape(draft) if draft and main.rolls_back else None,
+            shape(draft) if draft else None,
             context=load.context,
             kv_type=load.kv_type,
             gpu_layers=load.gpu_layers,

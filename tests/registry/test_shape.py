@@ -117,3 +117,10 @@ def test_types_that_are_not_known_are_spread_over_the_layers(
     assert blind.input == blind.output == 0
     assert sum(blind.layers) >= known.weights
     assert sum(blind.layers) <= (tmp_path / "model.gguf").stat().st_size + 2
+
+
+def test_snapshots_of_a_running_state_by_architecture(tmp_path: Path) -> None:
+    numbers = {"block_count": 1, "embedding_length": 64, "attention.head_count": 4}
+    for kind, expected in (("lfm2", True), ("qwen35", True), ("jamba", False)):
+        shape = made(tmp_path, {f"{kind}.{key}": n for key, n in numbers.items()}, kind)
+        assert (shape.rolls_back, shape.snapshots) == (False, expected)

@@ -115,11 +115,11 @@ def test_what_does_not_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("role", ["target", "draft"])
-def test_a_running_state_cannot_be_taken_back(role: str) -> None:
+def test_a_running_state_is_no_hindrance(role: str) -> None:
     header, vocab = vocabulary.read(smollm2_path())
     stateful = replace(header, metadata={**header.metadata, "general.architecture": "qwen35"})
+    assert vocabulary.rolls_back(header)
+    assert not vocabulary.rolls_back(stateful)
     heads = [(header, vocab), (header, vocab)]
     heads[0 if role == "target" else 1] = (stateful, vocab)
-    verdict = vocabulary.check_pair(*heads)
-    assert (verdict.ok, verdict.rule) == (False, "memory")
-    assert f"The {role} is of the kind qwen35" in verdict.message
+    assert vocabulary.check_pair(*heads).ok
