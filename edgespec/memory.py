@@ -19,6 +19,15 @@ MIB = 1 << 20
 BATCH = 512
 """Tokens of one native call, whose activations the compute buffers hold."""
 
+MOST_SNAPSHOTS = 7
+"""States that are kept beside a running one, each from a token earlier. llama.cpp makes room for 8 nodes of
+its graph a tensor, a snapshot takes 3 a layer, and an assertion ends the process when the room is used up
+(src/llama-context.cpp, graph_max_nodes): 7 fit beside what a layer needs itself."""
+COPIES = 4
+"""Of a running state in RAM at most: of the last round, and of three places that a text may go on from."""
+_SNAPSHOT_SHARE = 16
+"""Snapshots take this part of what the weights take at most, since each pass writes them."""
+
 KV_TYPES = {"f16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18)}
 """How a KV cache can be stored: numbers in a block, bytes of a block."""
 
@@ -99,7 +108,21 @@ class ModelCost:
             return 0
         block, size = KV_TYPES[self.kv_type]
         numbers = self.shape.keys[-layer] + self.shape.values[-layer]
-        return -(-numbers * self._cells // block) * size + self.shape.state
+        states = self.shape.state * (1 + self.snapshots)
+        return -(-numbers * self._cells // block) * size + states
+
+    @property
+    def snapshots(self) -> int:
+        """How many tokens of a pass can be taken back for nothing, where the memory is a running state."""
+        if not self.shape.snapshots or not self._states:
+            return 0
+        room = self.shape.weights // _SNAPSHOT_SHARE // self._states
+        return min(self.rows - 1, MOST_SNAPSHOTS, room)
+
+    @property
+    def _states(self) -> int:
+        """Bytes of the running state of all layers."""
+        return self.shape.state * len(self.shape.layers)
 
     def compute(self, *, layers: bool, output: bool) -> int:
         """The compute buffer of a device that has some layers, or the output layer too, or neither.
@@ -159,7 +182,9 @@ class ModelCost:
             len(layers),
             self.shape.input + sum(map(self.weights, layers)) - shared,
             sum(map(self.kv_cache, layers)),
-            self.compute(layers=len(layers) > 0, output=first == 0) + self.logits,
+            self.compute(layers=len(layers) > 0, output=first == 0)
+            + self.logits
+            + COPIES * self._states,
         )
 
 

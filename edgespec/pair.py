@@ -40,8 +40,11 @@ class LoadedModel:
     model: LlamaModel
 
     @classmethod
-    def open(cls, path: Path, load: Load, place: Placement) -> LoadedModel:
-        """Load one file as the memory plan says. Raises ModelFileError, OutOfMemoryError."""
+    def open(cls, path: Path, load: Load, place: Placement, *, drafts: bool = False) -> LoadedModel:
+        """Load one file as the memory plan says. Raises ModelFileError, OutOfMemoryError.
+
+        Without trees a model that drafts is asked for one row at a time.
+        """
         gpus = place.on_gpus
         weights = Weights(
             path,
@@ -53,14 +56,15 @@ class LoadedModel:
         try:
             context = min(place.cost.context, weights.trained_context or place.cost.context)
             # Once a tree was kept the cells lie in another order, which rounds differently.
-            trees = weights.rolls_back and not load.strict
+            trees = weights.memory == "kv" and not load.strict
             model = LlamaModel(
                 weights,
                 context=context,
                 threads=load.threads or usable_cores(),
-                max_rows=place.cost.rows,
+                max_rows=1 if drafts and not trees else place.cost.rows,
                 kv_type=place.cost.kv_type,
                 branches=place.cost.rows if trees else 1,
+                snapshots=place.cost.snapshots,
             )
         except EdgeSpecError:
             weights.close()
@@ -288,7 +292,7 @@ def _find_draft(load: Load, own: Path | None) -> Located | None:
 
 def _open_draft(target: LoadedModel, load: Load, found: Located, place: Placement) -> LoadedModel:
     """The draft model, checked against the target."""
-    draft = LoadedModel.open(found.target, load, place)
+    draft = LoadedModel.open(found.target, load, place, drafts=True)
     try:
         check_pair(target.weights, draft.weights)
     except PairError:

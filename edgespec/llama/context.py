@@ -13,7 +13,9 @@ from edgespec.errors import Cancelled, DecodeError, OutOfMemoryError, RollbackRe
 from edgespec.llama.abort import AbortSwitch
 from edgespec.llama.branches import TEXT, Branches
 from edgespec.llama.log import Buffers, native_log
+from edgespec.llama.rollback import States, rollback_of, tried
 from edgespec.llama.weights import Weights
+from edgespec.memory import MOST_SNAPSHOTS
 from edgespec.model import Logits, Token
 
 _ABORTED = 2  # llama_decode's answer when the abort callback said yes (include/llama.h)
@@ -40,11 +42,14 @@ class LlamaModel:
         max_rows: int = 64,
         kv_type: str = "f16",
         branches: int = 1,
+        snapshots: int = 0,
     ) -> None:
         """Make a context of `context` tokens. `max_rows` bounds the logits buffers, which would
         otherwise be sized for a whole batch of vocabulary rows. `kv_type` is f16, q8_0 or q4_0; the
         latter two turn flash attention on and need heads in blocks of 32. `branches` above 1 is for
-        a plain KV cache.
+        a plain KV cache; others take chains only. `snapshots` is for running states: how many tokens of
+        the last pass can be taken back for nothing, where llama.cpp can do that for the architecture.
+        Each takes as much memory as the state.
 
         Raises OutOfMemoryError.
         """
@@ -58,7 +63,7 @@ class LlamaModel:
         """By tokens in the cache, the rows that may be asked for, where buffers are not the only limit."""
         self.vocab_size = weights.tokenizer.size
         # llama.cpp holds a row of logits for every sequence.
-        self.branches = min(branches, self._rows)
+        self.branches = min(branches, self._rows) if weights.memory == "kv" else 1
         self._tree: Branches | None = None
         self.native_seconds = 0.0
         """Time spent inside llama.cpp, for those who ask what the loop around it costs."""
@@ -68,6 +73,9 @@ class LlamaModel:
         log.mark()
         params = self._params(context, threads)
         params.type_k = params.type_v = _GGML_TYPES[kv_type]
+        # Assertions end the process where a batch holds no more than these and one, or a graph is large.
+        most = min(MOST_SNAPSHOTS, self._rows - 1, self.batch_size - 2)
+        params.n_rs_seq = max(0, min(snapshots, most))
         self._ctx = llama_cpp.llama_init_from_model(weights.handle, params)
         if not self._ctx:
             raise OutOfMemoryError(
@@ -78,7 +86,12 @@ class LlamaModel:
         # llama.cpp rounds the size up; what was asked for is what is kept.
         self.capacity = min(context, int(llama_cpp.llama_n_ctx(self._ctx)))
         self._memory = llama_cpp.llama_get_memory(self._ctx)
+        self._rollback = rollback_of(weights, self._ctx, self._memory, stepwise=self._rows == 1)
+        self.snapshots = self._rollback.snapshots
+        """Tokens of the last pass that can be taken back for nothing, where more has a price."""
         self._open_batch()
+        if isinstance(self._rollback, States):
+            weights.rolls_back = tried(self, self._rollback)
 
     def _params(self, context: int, threads: int) -> llama_cpp.llama_context_params:
         params: llama_cpp.llama_context_params = llama_cpp.llama_context_default_params()
@@ -89,6 +102,7 @@ class LlamaModel:
         params.n_seq_max, params.kv_unified = self.branches, self.branches > 1
         params.n_threads = params.n_threads_batch = threads
         params.no_perf = True
+        params.swa_full = True  # cells that a window has left are needed when tokens are taken back
         params.abort_callback = self.abort.callback
         params.abort_callback_data = self.abort.data
         return params
@@ -135,6 +149,9 @@ class LlamaModel:
             piece = min(self.batch_size, max(pieces - done, 1))
             self._decode(tokens[done : done + piece], 0)
             done += piece
+        if first := self._rollback.first(len(tokens) - done, rows):
+            self._decode(tokens[done : done + first], 0)
+            done += first
         return self._decode(tokens[done:], rows)
 
     def _decode(self, tokens: Sequence[Token], rows: int) -> Logits:
@@ -153,8 +170,12 @@ class LlamaModel:
         """The pass over what is in the batch."""
         self._batch.n_tokens = count
         begun = time.perf_counter()
+        past = len(self._tokens)
+        self._rollback.before(past, count, rows)
         status = llama_cpp.llama_decode(self._ctx, self._batch)
         address = _get_logits(self._ctx) if rows and status == 0 else 0
+        if status == 0:
+            self._rollback.after(past + count, count, rows)
         self.native_seconds += time.perf_counter() - begun
         if status != 0:
             self._failed(status, count)
@@ -215,10 +236,12 @@ class LlamaModel:
         return view
 
     def _failed(self, status: int, count: int) -> None:
-        # llama.cpp may have kept a part of the batch: bring the cache back to what `tokens` says.
         self._tree = None
-        llama_cpp.llama_memory_seq_rm(self._memory, TEXT, len(self._tokens), -1)
-        llama_cpp.llama_memory_seq_keep(self._memory, TEXT)
+        if self.branches > 1:
+            llama_cpp.llama_memory_seq_keep(self._memory, TEXT)
+        # llama.cpp may have kept a part of the batch: bring the cache back to what `tokens` says, or, where
+        # a running state is half way, as far as it can be put right.
+        del self._tokens[self._rollback.failed(len(self._tokens)) :]
         if status == _ABORTED or self.abort.is_on:
             raise Cancelled
         reason = "no room in the KV cache" if status == _NO_SLOT else native_log().reason()
@@ -228,22 +251,30 @@ class LlamaModel:
         )
 
     def truncate(self, length: int) -> None:
-        """Drop all but the first `length` tokens. Raises RollbackRefusedError; never for 0."""
-        if length >= len(self._tokens):
+        """Drop all but the first `length` tokens; never refused for 0.
+
+        Where a running state goes back to a copy, what is missing after it is computed again, less than
+        `max_rows` tokens; if it were more, RollbackRefusedError says how far it can go. Raises what
+        `extend` raises, and the cache is then shorter.
+        """
+        held = len(self._tokens)
+        if length >= held:
             return
         begun = time.perf_counter()
-        if length == 0:
-            llama_cpp.llama_memory_clear(self._memory, False)
-            done = True
-        else:
-            done = llama_cpp.llama_memory_seq_rm(self._memory, TEXT, length, -1)
+        near = self._rollback.nearest(held, length)
+        if length - near < self._rows:
+            near = self._rollback.back(held, near)
+            missing = self._tokens[near:length]
+            del self._tokens[near:]
         self.native_seconds += time.perf_counter() - begun
-        if not done:
+        if length - near >= self._rows:
             raise RollbackRefusedError(
                 "This model's memory cannot take back tokens.",
                 "Use it without a draft (--draft none).",
+                possible=near,
             )
-        del self._tokens[length:]
+        if missing:
+            self._decode(missing, rows=0)
 
     def close(self) -> None:
         """Free the context. May be called again; the weights are closed after it."""

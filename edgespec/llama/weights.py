@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Literal
 
 import llama_cpp
 
@@ -19,6 +20,10 @@ from model_registry.inspect import check_file, split_parts
 from model_registry.problem import ModelFileProblem
 
 _MMAP, _NO_MMAP = 1, 0  # enum llama_load_mode
+
+MemoryKind = Literal["kv", "window", "recurrent", "hybrid"]
+"""What remembers the text: keys and values of all tokens; of the last ones only, in some layers; a running
+state; or a state in some layers and keys and values in others."""
 
 
 class Weights:
@@ -69,6 +74,8 @@ class Weights:
         rpc.hold(self._devices)
         self.buffers: Buffers = log.buffers()
         self.tokenizer = LlamaTokenizer(self._handle)
+        self.rolls_back = True
+        """Whether tokens can be taken back, which drafting needs: false where a context failed to."""
 
     @property
     def handle(self) -> llama_cpp.llama_model_p:
@@ -103,10 +110,18 @@ class Weights:
         return int(llama_cpp.llama_model_size(self.handle))
 
     @cached_property
-    def rolls_back(self) -> bool:
-        """Whether its memory can drop its last tokens: a KV cache can, recurrent states cannot."""
-        recurrent = llama_cpp.llama_model_is_recurrent(self.handle)
-        return not (recurrent or llama_cpp.llama_model_is_hybrid(self.handle))
+    def memory(self) -> MemoryKind:
+        """The kind of memory that contexts of this model get (llama_model::create_memory)."""
+        if llama_cpp.llama_model_is_recurrent(self.handle):
+            return "recurrent"
+        if llama_cpp.llama_model_is_hybrid(self.handle):
+            return "hybrid"
+        return "window" if self.window else "kv"
+
+    @cached_property
+    def window(self) -> int:
+        """Tokens that layers with a sliding window look back on; 0 if there are none."""
+        return max(int(llama_cpp.llama_model_n_swa(self.handle)), 0)
 
     @cached_property
     def chat_template(self) -> str | None:
