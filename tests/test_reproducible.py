@@ -6,31 +6,23 @@ picks from the target's distribution. Every drafter, at any length and as any tr
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from edgespec import engine
-from edgespec.cli.options import chat_parser, settings_from
 from edgespec.drafters.base import NOTHING, Draft, Drafter, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.engine import DecodeOptions, decode
-from edgespec.events import FirstToken, Round
+from edgespec.events import Round
 from edgespec.model import ROOT, Logits, Token
 from edgespec.noise import SharedNoise
 from edgespec.sampling import Sampling, distribution
-from edgespec.settings import Settings, repeatable
-from edgespec.verify import Verdict
 from tests.fakes import DRAFTERS, FakeModel, auto, bad_draft, chaotic, good_draft, noisy, self_draft
 from tests.test_engine_laws import run, setting
-from tests.test_noise import agreement
-from tests.test_session import Bench, text_of
 
 LogitsOf = Callable[[tuple[Token, ...]], Logits]
 SAMPLINGS = {
@@ -209,209 +201,6 @@ def test_law_d_a_draft_fed_step_by_step_proposes_what_a_fresh_one_does(
         text += new
 
 
-P = np.array([0.45, 0.3, 0.15, 0.08, 0.02])
-Q = np.array([0.3, 0.25, 0.05, 0.3, 0.1])
-
-
-def always(probs: NDArray[np.float64]) -> LogitsOf:
-    row = np.log(probs).astype(np.float32)
-    return lambda text: row
-
-
-def kept(acceptance: engine.Acceptance) -> float:
-    """The share of tested tokens that is kept, where p and q are the same all along the text."""
-    drafter = DraftModelDrafter(FakeModel(always(Q), 5), 5)
-    rounds: list[Round] = []
-    for seed in range(8):
-        options = DecodeOptions(
-            draft_length=3,
-            max_tokens=400,
-            acceptance=acceptance,
-            noise=SharedNoise(seed),
-            uniform=np.random.default_rng(seed).random,
-        )
-        rounds += rounds_of(drafter, FakeModel(always(P), 5), options)
-    return sum(one.accepted for one in rounds) / sum(one.tested for one in rounds)
-
-
-def test_as_many_are_kept_as_the_formula_says() -> None:
-    """Fewer than by rejection sampling, more than with the draft's arg-max."""
-    both = sum(agreement(P.tolist(), Q.tolist()).values())
-    shares = {rule: kept(rule) for rule in ("shared-noise", "rejection", "equal")}
-    wanted = {"shared-noise": both, "rejection": float(np.minimum(P, Q).sum()), "equal": P[0]}
-    assert shares == pytest.approx(wanted, abs=0.02)
-    assert wanted["equal"] + 0.04 < both < wanted["rejection"] - 0.04
-
-
-# Whole texts, one a seed, as often as the target says.
-
-VOCAB, LENGTH, SEEDS = 3, 3, 1500
-
-
-def law_of_texts(logits_of: LogitsOf, sampling: Sampling) -> dict[tuple[Token, ...], float]:
-    law = {}
-    for text in itertools.product(range(VOCAB), repeat=LENGTH):
-        chance = 1.0
-        for i, token in enumerate(text):
-            before = (0, *text[:i])
-            recent = sampling.window(before)
-            chance *= distribution(logits_of(before), sampling, recent).prob(token)
-        law[text] = chance
-    return law
-
-
-def chi_square(
-    sampling: Sampling, noise_of: Callable[[int], SharedNoise] = SharedNoise, seeds: int = SEEDS
-) -> float:
-    """The statistic's distance from its mean in standard deviations."""
-    logits_of = chaotic(VOCAB, 1)
-    table = {text: logits_of(text) for n in range(4) for text in _texts(n)}
-    target = FakeModel(lambda text: table[text[-3:]], VOCAB)
-    drafter = DraftModelDrafter(FakeModel(lambda text: table[text[-1:]], VOCAB), VOCAB)
-    counts: dict[tuple[Token, ...], int] = {}
-    for seed in range(seeds):
-        options = DecodeOptions(
-            sampling=sampling,
-            draft_length=2,
-            max_tokens=LENGTH,
-            acceptance="shared-noise",
-            noise=noise_of(seed),
-        )
-        text: list[Token] = []
-        for event in decode(target, drafter, [0], options):
-            if isinstance(event, FirstToken):
-                text.append(event.token)
-            elif isinstance(event, Round):
-                text.extend(event.tokens)
-        counts[tuple(text)] = counts.get(tuple(text), 0) + 1
-    cells, total = 0, 0.0
-    for key, chance in law_of_texts(logits_of, sampling).items():
-        expected = chance * seeds
-        if chance == 0:
-            assert key not in counts
-        elif expected > 5:
-            cells += 1
-            total += (counts.get(key, 0) - expected) ** 2 / expected
-    return (total - cells + 1) / math.sqrt(2 * (cells - 1))
-
-
-def _texts(length: int) -> itertools.product[tuple[Token, ...]]:
-    return itertools.product(range(VOCAB), repeat=length)
-
-
-@pytest.mark.parametrize("kind", ["plain", "penalties"])
-def test_law_e_whole_texts_come_as_often_as_the_target_says(kind: str) -> None:
-    assert abs(chi_square(SAMPLINGS[kind])) < 6
-
-
-class Standing(SharedNoise):
-    """Mistaken: the same noise all along the text."""
-
-    def exponential(self, position: int, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        return super().exponential(0, ids)
-
-    def _least(
-        self, position: int, blocks: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        return super()._least(0, blocks)
-
-
-def test_law_e_noise_that_stands_still_fails() -> None:
-    """Negative control: every token by itself has the right law, whole texts have not."""
-    assert chi_square(SAMPLINGS["plain"], Standing, 400) > 20
-
-
-def test_law_e_a_draft_that_is_kept_by_its_own_noise_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control: a draft is right where the target picks it, not where the draft does."""
-
-    def trusting(draft: Sequence[Token], choose: Callable[[int], Token]) -> Verdict:
-        return Verdict(range(len(draft)), choose(len(draft)))
-
-    monkeypatch.setattr(engine, "verify_greedy", trusting)
-    assert chi_square(SAMPLINGS["plain"], SharedNoise, 1000) > 20
-
-
-def test_rows_that_all_take_the_noise_of_the_round_s_first_place_change_the_text(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Negative control of the texts' equality: the noise must go by the place, not by the round."""
-    logits_of = chaotic(9, 2)
-
-    def text(length: int) -> list[Token]:
-        options = DecodeOptions(
-            draft_length=length, max_tokens=30, acceptance="shared-noise", noise=SharedNoise(1)
-        )
-        return run(FakeModel(logits_of, 9), good_draft(logits_of, 9), [1, 2], options)[0]
-
-    assert text(4) == text(0)
-    monkeypatch.setattr(
-        engine._Judge,
-        "_picked",
-        lambda self, draft, row, p: SharedNoise(1).pick(p, len(self.text)),
-    )
-    assert text(4) != text(0)
-
-
-# Sessions and options.
-
-
-class Rambling(Bench):
-    """A session whose model would say anything."""
-
-    def __init__(self, *, draft: int | None = None, capacity: int = 400, seed: int | None) -> None:
-        super().__init__(capacity=capacity, draft=draft, seed=seed, max_tokens=60)
-        self.session.configure(
-            replace(self.session.settings, sampling=Sampling(temperature=1.0, top_k=40))
-        )
-        view = chaotic(self.model.vocab_size, 5)
-        self.model._logits_of = self._letters(view)
-        if self.pair.draft:
-            small = self.pair.draft.model
-            small._logits_of = self._letters(noisy(view, 1, 0.7))  # type: ignore[attr-defined]
-
-    @staticmethod
-    def _letters(logits_of: LogitsOf) -> LogitsOf:
-        def only(text: tuple[Token, ...]) -> Logits:
-            row = logits_of(text)
-            row[:97], row[123:] = -50, -50
-            return row
-
-        return only
-
-
-def answers(bench: Bench) -> list[str]:
-    one, two = bench.says(""), bench.says("")
-    again = list(bench.session.regenerate())
-    return [text_of(events) for events in (one, two, again)]
-
-
-def test_a_seed_repeats_a_conversation_whatever_drafts() -> None:
-    plain = answers(Rambling(seed=3))
-    assert plain == answers(Rambling(seed=3, draft=400))
-    assert len(set(plain)) == 3, "each answer has noise of its own"
-    assert plain != answers(Rambling(seed=4))
-    assert answers(Rambling(seed=None)) != answers(Rambling(seed=None))
-
-
-def test_a_longer_answer_meets_no_noise_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When older turns leave in the midst of an answer, its places begin anew."""
-    used: list[tuple[float, int]] = []
-    pick = SharedNoise.pick
-
-    def watched(self: SharedNoise, p: object, position: int) -> Token:
-        used.append((float(self.exponential(position, np.array([0]))[0]), position))
-        return pick(self, p, position)  # type: ignore[arg-type]
-
-    bench = Rambling(seed=3, capacity=250)
-    bench.says("")
-    bench.session.configure(replace(bench.session.settings, max_tokens=200))
-    monkeypatch.setattr(SharedNoise, "pick", watched)
-    bench.says("")
-    positions = [position for _, position in used]
-    assert len(set(positions)) < len(positions), "no turn has left"
-    assert len({noise for noise, _ in used}) == len(used)
-
-
 def test_a_draft_s_second_guesses_are_the_second_by_the_same_noise() -> None:
     """For the controller's trees: mostly what the target takes where it refuses the first."""
     logits_of, text, noise = chaotic(9, 1), [1, 2, 3], SharedNoise(4)
@@ -434,17 +223,22 @@ def test_the_controller_learns_of_sampled_drafts_apart_from_greedy_ones() -> Non
     assert after["drawn"] != before["drawn"]
 
 
-def test_reproducible_draws_a_seed_and_tells_it() -> None:
-    def chosen(*options: str) -> Settings:
-        return settings_from(chat_parser("run", "").parse_args(options))
+def test_rows_that_all_take_the_noise_of_the_round_s_first_place_change_the_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Negative control of the texts' equality: the noise must go by the place, not by the round."""
+    logits_of = chaotic(9, 2)
 
-    drawn = chosen("--reproducible")
-    assert drawn.seed is not None
-    assert drawn.notices == (
-        f"The seed is {drawn.seed}: the same messages with --seed {drawn.seed} bring the same answers.",
+    def text(length: int) -> list[Token]:
+        options = DecodeOptions(
+            draft_length=length, max_tokens=30, acceptance="shared-noise", noise=SharedNoise(1)
+        )
+        return run(FakeModel(logits_of, 9), good_draft(logits_of, 9), [1, 2], options)[0]
+
+    assert text(4) == text(0)
+    monkeypatch.setattr(
+        engine._Judge,
+        "_picked",
+        lambda self, draft, row, p: SharedNoise(1).pick(p, len(self.text)),
     )
-    assert chosen("--reproducible").seed != drawn.seed
-    given = chosen("--reproducible", "--seed", "12")
-    assert (given.seed, given.notices) == (12, ())
-    assert chosen().seed is None
-    assert repeatable(drawn) == drawn
+    assert text(4) != text(0)
