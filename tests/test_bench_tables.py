@@ -100,6 +100,7 @@ def test_temperatures_are_shown_when_there_are_several() -> None:
     runs = [*turn({PLAIN: 10, AUTO: 20}, 0), *turn({PLAIN: 10, AUTO: 5}, 0, temperature=0.8)]
     lines = table(report(runs), details=True)
     titles = [line for line in lines if "temperature" in line and not line.endswith(".")]
+    assert any(line.startswith("temperature 0.8: auto lost to plain") for line in lines)
     assert titles == [
         "code, temperature 0",
         "code, temperature 0.8",

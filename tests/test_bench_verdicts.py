@@ -29,6 +29,10 @@ def test_a_loss_to_plain_decoding_is_what_a_round_brought_and_cost() -> None:
     )
 
 
+def test_a_hair_s_breadth_is_no_loss() -> None:
+    assert of({PLAIN: 10, DRAFT_4: 9.8}) == []
+
+
 def test_the_best_length_speaks_for_its_method() -> None:
     assert of({PLAIN: 10, DRAFT_4: 8, DRAFT_2: 11}) == []
     (said,) = of({PLAIN: 10, DRAFT_4: 8, DRAFT_2: 9})

@@ -197,10 +197,10 @@ def _sentences(report: Report, many: bool) -> list[str]:
         )
     found += _of_other_texts(report.rows)
     for temperature in dict.fromkeys(one.temperature for one in report.summary):
-        at = f" at temperature {temperature:g}" if many else ""
+        at = f"temperature {temperature:g}: " if many else ""
         every = [one for one in report.summary if one.temperature == temperature]
         said = [sentence for one in every for sentence in _of_one(one)]
-        found += [f"{sentence}{at}." for sentence in (*said, *verdicts(every))]
+        found += [f"{at}{sentence}." for sentence in (*said, *verdicts(every))]
     if report.rows:
         peak = max(row.peak_rss_bytes for row in report.rows)
         found.append(f"memory of this process at its highest: {peak / 1e9:.2f} GB")

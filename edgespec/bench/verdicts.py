@@ -14,6 +14,8 @@ _BESIDE = {
     "cascade": ("draft", "lookup"),
 }
 """What a method is an elaboration of, which it is to beat beside plain decoding."""
+_WORTH = 1.03
+"""A difference below this is noise."""
 
 
 def verdicts(summaries: Sequence[Summary]) -> list[str]:
@@ -26,7 +28,7 @@ def verdicts(summaries: Sequence[Summary]) -> list[str]:
     for one in best.values():
         beside = [best[other] for other in _BESIDE.get(one.method, ()) if other in best]
         rival = max([*beside, best[PLAIN[0]]], key=lambda other: other.speedup)
-        if one.speedup < rival.speedup and one.draft_cost is not None:
+        if one.speedup * _WORTH < rival.speedup and one.draft_cost is not None:
             found.append(_loss(one, rival))
     return found
 
