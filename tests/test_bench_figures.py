@@ -138,6 +138,15 @@ def test_one_other_token_is_another_text(temperature: float, same: bool | None) 
     assert [one.same_as_plain for one in found.runs] == [equal, equal, equal, same]
 
 
+def test_where_a_seed_alone_decides_sampled_texts_are_compared_too() -> None:
+    runs = [run(PLAIN, 10, temperature=0.8), run(AUTO, 10, temperature=0.8, tokens=(7, 8, 1))]
+    runs += [run(DRAFT_4, 10, temperature=0.8), run(SERVER, 10, temperature=0.8)]
+    found = report(runs, repeatable=True)
+    same = [row(found, "code", arm, 0.8).same_as_plain for arm in (AUTO, DRAFT_4, SERVER)]
+    assert same == [False, True, None], "a server draws with numbers of its own"
+    assert row(report(runs), "code", AUTO, 0.8).same_as_plain is None
+
+
 def test_how_far_apart_is_the_farthest_and_unknown_if_one_is() -> None:
     other = (7, 8, 1)
     runs = [run(PLAIN, 10), run(AUTO, 10, tokens=other)]

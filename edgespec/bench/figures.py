@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from edgespec.bench.measure import Run
-from edgespec.bench.parting import Parted
+from edgespec.bench.parting import Parted, Texts
 from edgespec.bench.report import PLAIN, SERVER, Key, Report, Row, RunRow, Summary, Worst, name
 
 Turn = Mapping[Key, Run]
@@ -31,11 +31,13 @@ def make_report(
     complete: bool,
     setup: Mapping[str, object],
     parted: Parted | None = None,
+    repeatable: bool = False,
 ) -> Report:
     """The figures of these runs. `arms` begin with `PLAIN`; each has the bytes that it takes beside the
-    target, where that is known. `parted` tells of texts that are not plain decoding's.
+    target, where that is known. `parted` tells of texts that are not plain decoding's; `repeatable` that
+    sampled texts must be the same, too, because a seed decides them and not the drafts.
     """
-    parted = parted or {}
+    texts = Texts(parted or {}, repeatable)
     turns: dict[tuple[float, int, int], dict[Key, Run]] = {}
     for run in runs:
         turns.setdefault(run.turn, {})[run.key] = run
@@ -47,19 +49,19 @@ def make_report(
         mine = [turn for turn in counted if turn[PLAIN].temperature == temperature]
         by_category = _by_category(mine)
         found = [
-            _row(arm, part, memory, parted)
+            _row(arm, part, memory, texts)
             for part in by_category.values()
             for arm, memory in arms.items()
         ]
         rows += found
         if found:
-            summary += [_summary(arm, found, by_category, parted) for arm in arms]
+            summary += [_summary(arm, found, by_category, texts) for arm in arms]
     return Report(
         rows=rows,
         outside_llama_cpp=_outside(runs, list(arms)),
         summary=summary,
         runs=[
-            _run_row(turn[arm], turn.get(PLAIN), parted)
+            _run_row(turn[arm], turn.get(PLAIN), texts)
             for turn in turns.values()
             for arm in arms
             if arm in turn
@@ -87,9 +89,9 @@ def _ratios(turns: Sequence[Turn], arm: Key, base: Key) -> list[float]:
     return [_speed(turn[arm]) / _speed(turn[base]) for turn in turns]
 
 
-def _row(arm: Key, turns: Sequence[Turn], memory: int | None, parted: Parted) -> Row:
+def _row(arm: Key, turns: Sequence[Turn], memory: int | None, texts: Texts) -> Row:
     plain = turns[0][PLAIN]
-    together = _Together.of(arm, turns, parted)
+    together = _Together.of(arm, turns, texts)
     ratios = _ratios(turns, arm, PLAIN)
     low, high = _quartiles(ratios)
     return Row(
@@ -125,21 +127,24 @@ class _Together:
     parted_logits: float | None
 
     @classmethod
-    def of(cls, arm: Key, turns: Sequence[Turn], parted: Parted) -> _Together:
+    def of(cls, arm: Key, turns: Sequence[Turn], texts: Texts) -> _Together:
         all_stats = [turn[arm].answer.stats for turn in turns]
         tested, rounds, rows = (
             sum(getattr(stats, name) for stats in all_stats)
             for name in ("tested", "rounds", "rows")
         )
-        greedy = turns[0][PLAIN].temperature == 0
-        others = [turn[arm] for turn in turns if not _same(turn[arm], turn[PLAIN])]
-        apart = [parted.get((arm, run.turn)) for run in others if greedy]
+        same = [texts.same(turn[arm], turn[PLAIN]) for turn in turns]
+        apart = [
+            texts.parted.get((arm, turn[arm].turn))
+            for turn, one in zip(turns, same, strict=True)
+            if one is False
+        ]
         known = [one for one in apart if one is not None]
         return cls(
             sum(stats.accepted for stats in all_stats) / tested if tested else None,
             sum(stats.round_tokens for stats in all_stats) / rounds,
             rows / rounds if rows else None,
-            not others if greedy else None,
+            None if None in same else all(same),
             max(known, default=None) if len(known) == len(apart) else None,
         )
 
@@ -189,7 +194,7 @@ def _worst(arm: Key, turns: Sequence[Turn]) -> Worst:
 
 
 def _summary(
-    arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[Turn]], parted: Parted
+    arm: Key, rows: Sequence[Row], by_category: Mapping[str, Sequence[Turn]], texts: Texts
 ) -> Summary:
     speedups = _speedups(rows)
     fixed = [other for other in speedups if other[1]]
@@ -203,7 +208,7 @@ def _summary(
         medians = [statistics.median(_ratios(some, arm, SERVER)) for some in by_category.values()]
         of_server = statistics.geometric_mean(medians)
     every = [turn for some in by_category.values() for turn in some]
-    together = _Together.of(arm, every, parted)
+    together = _Together.of(arm, every, texts)
     draft_cost, verify_cost = _costs(arm, every)
     return Summary(
         temperature=rows[0].temperature,
@@ -243,7 +248,7 @@ def _mean(by_category: Mapping[str, float]) -> float:
     return statistics.geometric_mean(by_category.values())
 
 
-def _run_row(run: Run, plain: Run | None, parted: Parted) -> RunRow:
+def _run_row(run: Run, plain: Run | None, texts: Texts) -> RunRow:
     stats = run.answer.stats
     comparable = plain is not None and _speed(run) > 0 and _speed(plain) > 0
     return RunRow(
@@ -261,17 +266,13 @@ def _run_row(run: Run, plain: Run | None, parted: Parted) -> RunRow:
         tokens_per_round=stats.tokens_per_round,
         rounds=stats.rounds,
         ttft_s=stats.ttft_seconds,
-        same_as_plain=_same(run, plain) if plain and run.temperature == 0 else None,
-        parted_logits=parted.get((run.key, run.turn)),
+        same_as_plain=texts.same(run, plain) if plain else None,
+        parted_logits=texts.parted.get((run.key, run.turn)),
         rows_per_round=stats.rows_per_round,
         draft_s=stats.draft_seconds,
         verify_s=stats.verify_seconds,
         sources=dict(run.answer.sources),
     )
-
-
-def _same(run: Run, plain: Run) -> bool:
-    return run.answer.tokens == plain.answer.tokens
 
 
 def _outside(runs: Sequence[Run], arms: Sequence[Key]) -> dict[str, float]:

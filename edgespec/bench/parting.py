@@ -7,15 +7,30 @@ two best tokens nearly tie, and nowhere else; so the target is asked how far the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from edgespec.bench.measure import Run
-from edgespec.bench.report import PLAIN, Key
+from edgespec.bench.report import PLAIN, SERVER, Key
 from edgespec.model import LanguageModel, Token
 from edgespec.sampling import Sampling, penalised
 
 Turn = tuple[float, int, int]
 Parted = Mapping[tuple[Key, Turn], float]
 """By arm and turn, logits between the two tokens at the place where the texts part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """How texts compare with plain decoding's."""
+
+    parted: Parted
+    repeatable: bool
+
+    def same(self, run: Run, plain: Run) -> bool | None:
+        """None where they need not be the same."""
+        if run.temperature and not (self.repeatable and run.key != SERVER):
+            return None
+        return run.answer.tokens == plain.answer.tokens
 
 
 def parted(

@@ -37,7 +37,7 @@ class Row:
     ttft_s: float
     peak_rss_bytes: int
     same_as_plain: bool | None
-    """Greedy only: whether every token was the same; None when sampled."""
+    """Whether every token was the same; None where they need not be: sampled, and not by a seed alone."""
     speedup_low: float
     """The lower quartile over prompts and repetitions."""
     speedup_high: float

@@ -34,7 +34,7 @@ _TIE = (
     "tokens are {:.2f} apart at most. Rounding does that, of several rows against one; --strict avoids it."
 )
 _OTHER_TEXT = (
-    "exact, no: a text went another way than plain decoding's, and no near tie explains it."
+    "exact, no: a text went another way than plain decoding's, by no near tie that is known."
 )
 
 

@@ -272,7 +272,10 @@ def _carry_out(
     except EdgeSpecError as error:
         problem = error
     memory = {arm.key: arm.memory_bytes for arm in arms}
-    report = make_report(runs, memory, complete=complete, setup=setup, parted=apart)
+    repeatable = plan.acceptance != "rejection"
+    report = make_report(
+        runs, memory, complete=complete, setup=setup, parted=apart, repeatable=repeatable
+    )
     if report.rows or complete:
         _show(report, options)
     elif problem is None:

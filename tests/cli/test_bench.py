@@ -170,6 +170,19 @@ def test_temperatures_and_repeats(edgespec: Run, models: ModelFiles, prompts: Pa
     assert "none of these methods learns" in done.stderr
 
 
+@pytest.mark.parametrize("rule", ["equal", "shared-noise"])
+def test_sampled_texts_are_plain_decoding_s_where_a_seed_decides(
+    edgespec: Run, models: ModelFiles, prompts: Path, rule: str
+) -> None:
+    more = ["--prompts", str(prompts), "--methods", "draft", "--lengths", "3", "--max-tokens", "12"]
+    more += ["--draft", str(models["rambler"]), "--temps", "0.8", "--acceptance", rule, "--json"]
+    done = edgespec("bench", *options(models["rambler"]), *more)
+    assert done.returncode == 0, done.stderr
+    runs = json.loads(done.stdout)["runs"]
+    assert {run["same_as_plain"] for run in runs} == {True}
+    assert max(run["tokens_per_round"] for run in runs) > 1
+
+
 def test_markdown_with_details_and_a_plot(
     edgespec: Run, models: ModelFiles, prompts: Path, tmp_path: Path
 ) -> None:
@@ -191,6 +204,7 @@ def test_markdown_with_details_and_a_plot(
         (["--temps", "0,warm"], "'0,warm'"),
         (["--temps", "0,-1"], "temperature"),
         (["--temps", ""], "0,0.8"),
+        (["--methods", "auto-draft"], "--draft"),
         (["--temps", "0", "--temp", "1"], "--temps"),
         (["--plot", "a.pdf"], ".svg"),
         (["--json", "--csv"], "--csv"),
