@@ -115,8 +115,9 @@ class Means:
             )
         if way.trees and not self.trees:
             return UsageError(
-                f"The method {method} needs a target that takes trees, which round differently.",
-                "Leave out --strict if it is given, or choose another method.",
+                f"The method {method} needs a target that takes trees: one with a plain KV cache, "
+                "without --strict.",
+                "Choose another method.",
             )
         return None
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from edgespec.bench.plot import check_plot, shown, write_plot
+from edgespec.bench.arms import AUTO_PARTS
+from edgespec.bench.plot import _FILLS, check_plot, shown, write_plot
 from edgespec.bench.report import PLAIN
 from edgespec.errors import UsageError
+from edgespec.methods import WAYS
 from tests.bench_runs import AUTO, report, turn, usual
 
 
@@ -47,6 +49,14 @@ def test_a_panel_for_each_temperature(tmp_path: Path) -> None:
     path = tmp_path / "plot.svg"
     write_plot(report(runs), path)
     assert {"a-model, temperature 0", "a-model, temperature 0.8"} <= texts(path)
+
+
+def test_every_method_has_a_look_of_its_own(tmp_path: Path) -> None:
+    methods = {*WAYS, *AUTO_PARTS, "server"} - {"plain"}
+    assert len(set(_FILLS)) == len(_FILLS) >= len(methods)
+    path = tmp_path / "plot.svg"
+    write_plot(report(turn({PLAIN: 10, **{(name, 0): 20 for name in methods}}, 0)), path)
+    assert methods <= texts(path)
 
 
 def test_png(tmp_path: Path) -> None:

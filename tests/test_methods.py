@@ -67,7 +67,7 @@ def test_trees_need_a_target_that_takes_them(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(methods, "WAYS", {**WAYS, "lookup": way})
     lack = Means().lack("lookup")
     assert lack
-    assert "--strict" in lack.hint
+    assert "--strict" in lack.message
     assert Means(trees=True).lack("lookup") is None
 
 

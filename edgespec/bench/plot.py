@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _ENDINGS = (".svg", ".png")
-_FILLS = (("0.6", ""), ("1.0", "///"), ("0.85", ""), ("0.9", "xxx"), ("0.75", "..."), ("1.0", ""))
+_FILLS = (
+    ("0.6", ""), ("1.0", "///"), ("0.85", ""), ("0.9", "xxx"), ("0.75", "..."), ("1.0", ""),
+    ("0.4", ""), ("0.95", "---"), ("0.8", "+++"), ("1.0", "ooo"), ("0.7", "||"), ("0.9", "**"),
+)  # fmt: skip
 """Grey and hatch of each method: they tell the bars apart on paper without colours."""
 
 
@@ -43,7 +46,9 @@ def write_plot(report: Report, path: Path) -> None:
     categories = len({row.category for row in report.rows}) + 1
     # Text stays text in an SVG, and two plots of the same figures are the same file.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "edgespec"}):
-        figure = Figure(figsize=(max(6.0, 1.5 * categories) + 2, 3.6 * len(temperatures)))
+        methods = len({row.method for row in report.rows})
+        width = max(6.0, 0.25 * categories * max(methods, 6)) + 2
+        figure = Figure(figsize=(width, 3.6 * len(temperatures)))
         panels = figure.subplots(len(temperatures), 1, squeeze=False)
         for temperature, panel in zip(temperatures, panels[:, 0], strict=True):
             _panel(panel, report, temperature)
