@@ -82,23 +82,28 @@ class DraftModelDrafter:
         except RollbackRefusedError as refused:
             self._model.truncate(refused.possible)
 
-    def propose(self, limit: int, policy: Policy) -> Draft:
-        """Draft `limit` tokens, fewer or none where this model's own context ends."""
-        limit = self._drafts(limit)
+    def propose(self, limit: int, policy: Policy, after: Sequence[Token] = ()) -> Draft:
+        """Draft `limit` tokens, fewer or none where this model's own context ends.
+
+        They follow the text with `after` behind it, which another drafter guessed in this round, or this
+        one in an earlier call; it is read in one batch. Distributions stay valid until the next round.
+        """
+        limit = self._drafts(limit, after)
         if limit < 1:
             return NOTHING
-        if policy.sampled and len(self._rows) < limit:
-            self._rows = np.empty((limit, self._vocab), np.float32)
+        if policy.sampled and len(self._rows) < len(after) + limit:
+            # Rows that an earlier call of this round gave away stay with who has them.
+            self._rows = np.empty((len(after) + limit, self._vocab), np.float32)
         pace = policy.pace
         self._seconds = []
         tokens: list[Token] = []
         proposals: list[Distribution | None] = []
-        feed = self._text[len(self._model.tokens) :] or self._refeed()
+        feed = self._unfed(after)
         while len(tokens) < limit:
             if pace and not pace.step(tokens):
                 break
             logits = self._model.extend(feed, rows=1)[0, : self._vocab]
-            token, proposal = self._next(logits, policy, tokens)
+            token, proposal = self._next(logits, policy, [*after, *tokens])
             if token is None:
                 break
             tokens.append(token)
@@ -111,7 +116,10 @@ class DraftModelDrafter:
     def _next(
         self, logits: Logits, policy: Policy, drafted: list[Token]
     ) -> tuple[Token | None, Distribution | None]:
-        """The next token and what it was drawn from; no token where the pace ends the draft."""
+        """The next token and what it was drawn from; no token where the pace ends the draft.
+
+        `drafted` is all of this round, by whomever.
+        """
         sampling, pace = policy.sampling, policy.pace
         recent = self._recent(sampling, drafted)
         if policy.sampled:
@@ -155,17 +163,27 @@ class DraftModelDrafter:
         rest = without(proposal, first)
         return rest.draw(policy.uniform()), rest
 
-    def _drafts(self, limit: int) -> int:
-        """How many of `limit` tokens can be drafted after the text; less than 1 for none.
+    def _drafts(self, limit: int, after: Sequence[Token] = ()) -> int:
+        """How many of `limit` tokens can be drafted after the text and `after`; less than 1 for none.
 
         The last token drafted is never fed, so the cache grows by one less than the draft.
         """
-        return 0 if self._foreign else min(limit, self._model.capacity - len(self._text) + 1)
+        if self._foreign or any(token >= self._model.vocab_size for token in after):
+            return 0
+        return min(limit, self._model.capacity - len(self._text) - len(after) + 1)
 
-    def _refeed(self) -> list[Token]:
-        """The last token again, when the cache holds the whole text but no logits to go on from."""
-        self._cut(len(self._text) - 1)
-        return self._text[len(self._model.tokens) :]
+    def _unfed(self, after: Sequence[Token]) -> list[Token]:
+        """What the cache lacks of the text and `after`; at the least the last token, for its logits."""
+        cached, known = self._model.tokens, len(self._text)
+        end = known + len(after)
+        shared = min(len(cached), known)
+        while shared < min(len(cached), end) and cached[shared] == after[shared - known]:
+            shared += 1
+        shared = min(shared, end - 1)
+        if shared < len(cached):
+            self._cut(shared)
+        start = len(self._model.tokens)
+        return [*self._text[start:], *after[max(start - known, 0) :]]
 
     def _recent(self, sampling: Sampling, drafted: list[Token]) -> Sequence[Token]:
         """What the penalties look at before the next drafted token."""

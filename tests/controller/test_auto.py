@@ -84,8 +84,8 @@ def test_law_e_holds_where_lookup_and_model_take_turns() -> None:
 class Peeking(DraftModelDrafter):
     """Drops its last token when that was an unlikely one: known to bias the text."""
 
-    def propose(self, limit: int, policy: Policy) -> Draft:
-        draft = super().propose(limit, policy)
+    def propose(self, limit: int, policy: Policy, after: Sequence[Token] = ()) -> Draft:
+        draft = super().propose(limit, policy, after)
         q = draft.proposals[-1]
         if q is not None and q.prob(draft.tokens[-1]) < 0.3:
             return Draft(draft.tokens[:-1], draft.proposals[:-1])
