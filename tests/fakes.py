@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from edgespec.controller.auto import AutoDrafter
 from edgespec.costs import Costs, CostTable
 from edgespec.drafters.base import Draft, Policy
+from edgespec.drafters.cascade import CascadeDrafter
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
+from edgespec.drafters.suffix import SuffixDrafter
 from edgespec.errors import Cancelled, RollbackRefusedError
 from edgespec.model import ROOT, Logits, Token
 from edgespec.sampling import Distribution
@@ -161,7 +163,15 @@ class Scripted:
 
 
 DrafterMaker = Callable[[Callable[[tuple[Token, ...]], Logits], int], "AnyDrafter"]
-AnyDrafter = NoDrafter | LookupDrafter | DraftModelDrafter | Scripted | AutoDrafter
+AnyDrafter = (
+    NoDrafter
+    | LookupDrafter
+    | SuffixDrafter
+    | DraftModelDrafter
+    | CascadeDrafter
+    | Scripted
+    | AutoDrafter
+)
 
 
 def no_drafter(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> NoDrafter:
@@ -170,6 +180,22 @@ def no_drafter(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> 
 
 def lookup(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> LookupDrafter:
     return LookupDrafter(min_match=1)
+
+
+class Untaught(SuffixDrafter):
+    """Learns nothing of acceptance: law D asks for what follows from the text alone."""
+
+    def accept(self, tokens: Sequence[Token]) -> None:
+        super().accept(tokens)
+        self.forget()
+
+
+def suffix(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> SuffixDrafter:
+    return Untaught()
+
+
+def cascade(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> CascadeDrafter:
+    return CascadeDrafter(Untaught(), good_draft(logits_of, vocab), strong=0.5, least=0.05)
 
 
 def good_draft(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> DraftModelDrafter:
@@ -200,9 +226,11 @@ def auto(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> AutoDr
 DRAFTERS: dict[str, DrafterMaker] = {
     "none": no_drafter,
     "lookup": lookup,
+    "suffix": suffix,
     "good draft": good_draft,
     "bad draft": bad_draft,
     "self draft": self_draft,
+    "cascade": cascade,
     "auto": auto,
 }
 
