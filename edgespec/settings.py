@@ -40,6 +40,15 @@ class Load:
     """`HOST:PORT` of servers whose devices are used too."""
     strict: bool = False
     """Draft only where a pass over several rows rounds like single ones, bit for bit."""
+    corpus: tuple[str, ...] = ()
+    """Files, folders and patterns whose texts lookup may copy from too."""
+    from_history: bool = False
+    """Whether it may copy from past conversations."""
+
+    @property
+    def texts(self) -> bool:
+        """Whether there is more to copy from than the conversation."""
+        return bool(self.corpus) or self.from_history
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from edgespec.cli.options import (
 )
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
+from edgespec.cli.texts import add_text_options, with_texts
 from edgespec.engine import Acceptance
 from edgespec.errors import EdgeSpecError, UsageError
 from edgespec.methods import WAYS
@@ -89,6 +90,7 @@ def parser() -> Parser:
     )
     add_model_options(options, profile)
     add_sampling_options(options, profile)
+    add_text_options(options)
     _add_measurement(options)
     group = options.add_argument_group("result")
     form = group.add_mutually_exclusive_group()
@@ -168,7 +170,7 @@ def _load(
     options: argparse.Namespace, methods: list[str] | None, lengths: list[int] | None
 ) -> Load:
     """Room for the longest draft; no draft model that nobody asks for."""
-    load = load_from(options, AUTO)
+    load = with_texts(load_from(options, AUTO), options)
     if methods is None:
         return load
     ways = [way for name, way in WAYS.items() if name in methods]
@@ -222,6 +224,8 @@ def _setup(pair: Pair, load: Load, plan: Plan, arms: Sequence[Arm]) -> dict[str,
         "context": pair.target.model.capacity,
         "threads": load.threads or usable_cores(),
         "gpu_layers": load.gpu_layers,
+        "corpus": list(load.corpus),
+        "from_history": load.from_history,
         "prompts": len(plan.prompts),
         "repeats": plan.repeats,
         "max_tokens": plan.max_tokens,

@@ -9,6 +9,7 @@ from typing import get_args
 from edgespec.cli.form import add_form_options, grammar_from
 from edgespec.cli.layers import settings_here
 from edgespec.cli.parser import Parser
+from edgespec.cli.texts import add_text_options, with_texts
 from edgespec.memory import KV_TYPES
 from edgespec.personas import apply, load_all, with_pair
 from edgespec.sampling import Sampling
@@ -245,7 +246,7 @@ def settings_from(options: argparse.Namespace) -> Settings:
     sampling, system = sampling_from(options), given.get("system")
     fixed = frozenset(_FIELDS.get(name, name) for name in given.get("told", ()))
     settings = Settings(
-        load=load_from(options, options.draft_length),
+        load=with_texts(load_from(options, options.draft_length), options),
         sampling=sampling,
         seed=given.get("seed"),
         max_tokens=given.get("max_tokens"),
@@ -270,6 +271,7 @@ def chat_parser(command: str, description: str) -> Parser:
     add_model_options(parser, profile)
     add_sampling_options(parser, profile)
     add_answer_options(parser, profile)
+    add_text_options(parser)
     parser.add_argument(
         "--persona",
         metavar="NAME",
