@@ -7,15 +7,18 @@ with what that context holds when an answer begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edgespec.controller.auto import AutoDrafter
 from edgespec.costs import Costs
 from edgespec.drafters.base import Drafter
+from edgespec.drafters.cascade import CascadeDrafter
+from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
+from edgespec.drafters.suffix import SuffixDrafter
 from edgespec.errors import UsageError
 from edgespec.model import LanguageModel
 from edgespec.settings import MAX_DRAFT, Load, Method
@@ -30,6 +33,8 @@ class Parts:
     load: Load = field(default_factory=Load)
     costs: Costs | None = None
     """None before they are known, and where nobody asked for them."""
+    corpus: Sequence[Contexts] = ()
+    """Texts that may be copied from beside the conversation."""
 
     @property
     def model(self) -> LanguageModel:
@@ -56,18 +61,26 @@ class Way:
     """Whether it needs a target that takes trees."""
     costs: bool = False
     """Whether it goes by what passes cost here."""
+    texts: bool = False
+    """Whether it copies from texts that are given, too."""
 
 
 def _draft(parts: Parts) -> DraftModelDrafter:
     return DraftModelDrafter(parts.model, parts.target.vocab_size)
 
 
+def _suffix(parts: Parts) -> SuffixDrafter:
+    return SuffixDrafter(corpus=parts.corpus)
+
+
 def make_auto(parts: Parts) -> AutoDrafter:
     """The controller, over what there is. Raises ValueError where costs are not known."""
     if parts.costs is None:
         raise ValueError("auto is made without costs")
+    # Without given texts the two copy alike, and the simpler one takes less time in a round.
+    lookup = _suffix(parts) if parts.corpus else LookupDrafter(min_match=1)
     model = _draft(parts) if parts.draft else None
-    return AutoDrafter(parts.costs, LookupDrafter(min_match=1), model, MAX_DRAFT)
+    return AutoDrafter(parts.costs, lookup, model, MAX_DRAFT)
 
 
 WAYS: Mapping[Method, Way] = {
@@ -78,11 +91,27 @@ WAYS: Mapping[Method, Way] = {
         lambda _: LookupDrafter(),
         compared=(4, 8),
     ),
+    "suffix": Way(
+        "what mostly followed here and in given texts, as far as such copies were kept",
+        _suffix,
+        length=12,
+        compared=(4, 8, 12),
+        texts=True,
+    ),
+    "cascade": Way(
+        "copies while a match is strong, the draft model where they stop",
+        lambda parts: CascadeDrafter(_suffix(parts), _draft(parts)),
+        length=12,
+        compared=(8, 12),
+        model=True,
+        texts=True,
+    ),
     "auto": Way(
         "in each round what promises most tokens a second, or nothing",
         make_auto,
         length=MAX_DRAFT,
         costs=True,
+        texts=True,
     ),
 }
 """In the order in which they are listed."""
@@ -133,6 +162,8 @@ def chosen(load: Load, means: Means) -> Method:
         return "plain"
     if load.draft_length is None:
         return "auto"
+    if load.texts:
+        return "cascade" if means.draft else "suffix"
     return "draft" if means.draft else "lookup" if load.draft == "lookup" else "plain"
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from edgespec import memory_words
 from edgespec.controller.auto import AutoDrafter
+from edgespec.corpus import check_files, gathered
 from edgespec.drafters.base import Drafter
+from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.fitting import look_again, planned
@@ -109,6 +111,7 @@ class Pair:
     @classmethod
     def open(cls, load: Load) -> Pair:
         """Load and check. Raises ModelFileError, PairError, OutOfMemoryError, UsageError."""
+        check_files(load.corpus)
         ahead = look_ahead(load)
         target = LoadedModel.open(ahead.target.target, load, ahead.plan.target)
         try:
@@ -159,13 +162,17 @@ class Pair:
             )
         usable = [one for one in WAYS if one != "auto" and self.means.lack(one) is None]
         if usable == ["plain"] or load.method == "plain":
+            if load.texts:
+                self.notices.append("Nothing is drafted, so the given texts are not used.")
             return
         told = [keep_exact(self, load)] if load.strict else []
         costs = None
         if WAYS[method].costs:
             costs, text = costs_for(self, load)
             told.append(text)
-        parts = Parts(self.target.model, self.draft.model if self.draft else None, load, costs)
+        corpus = self._texts(load, method)
+        draft = self.draft.model if self.draft else None
+        parts = Parts(self.target.model, draft, load, costs, corpus)
         made: dict[Method, Drafter] = {}
         if method == "auto":
             self.auto = made["auto"] = make_auto(parts)
@@ -173,6 +180,17 @@ class Pair:
         self.drafters = Drafters(parts, usable, made)
         self.method = method
         self.notices += [text for text in told if text]
+
+    def _texts(self, load: Load, method: Method) -> list[Contexts]:
+        """What may be copied from beside the conversation. Raises UsageError."""
+        if not load.texts:
+            return []
+        if not WAYS[method].texts:
+            able = ", ".join(name for name, way in WAYS.items() if way.texts)
+            self.notices.append(f"The method {method} copies from no given texts: {able} do.")
+        corpus, told = gathered(load, self.target.weights.tokenizer)
+        self.notices += told
+        return corpus
 
     def adopt(self, load: Load, tuned: Tuned, store: TunedStore) -> str | None:
         """Go by a stored result from now on; what use has taught of acceptance stays.

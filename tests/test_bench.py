@@ -182,10 +182,7 @@ def test_fixed_methods_come_at_each_length_and_auto_once(pair: Pair) -> None:
     assert keys[0] == ("plain", 0)
     assert sorted(keys[1:]) == [
         ("auto", 0),
-        ("draft", 2),
-        ("draft", 4),
-        ("lookup", 2),
-        ("lookup", 4),
+        *((name, n) for name in ("cascade", "draft", "lookup", "suffix") for n in (2, 4)),
     ]
     keys = [arm.key for arm in arms_of(pair, ["auto", "plain", "lookup"], [3])]
     assert keys == [("plain", 0), ("auto", 0), ("lookup", 3)]

@@ -17,14 +17,13 @@ import numpy as np
 
 from edgespec.controller.account import Purse, Trial
 from edgespec.controller.beliefs import Beliefs
-from edgespec.controller.round_plan import ACCIDENT, RoundPlan
+from edgespec.controller.round_plan import ACCIDENT, Lookup, RoundPlan
 from edgespec.controller.standing import Standing
 from edgespec.controller.stopping import StoppingRule
 from edgespec.controller.timing import Timing
 from edgespec.costs import Costs
 from edgespec.drafters.base import Draft, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.lookup import LookupDrafter
 from edgespec.model import Token
 
 _VERSION = 1
@@ -47,7 +46,7 @@ class AutoDrafter:
     def __init__(
         self,
         costs: Costs,
-        lookup: LookupDrafter,
+        lookup: Lookup,
         model: DraftModelDrafter | None,
         longest: int,
         clock: Callable[[], float] = time.perf_counter,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from edgespec.controller.beliefs import Beliefs
 from edgespec.controller.stopping import StoppingRule
 from edgespec.controller.timing import Timing
-from edgespec.drafters.base import NOTHING, Draft, Policy
+from edgespec.drafters.base import NOTHING, Draft, Drafter, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.lookup import LookupDrafter
 from edgespec.model import Token
 from edgespec.sampling import Distribution
 
@@ -20,6 +20,17 @@ _CAUTION = 1.1
 """What the rows of copied tokens are taken to cost: a bet that is even on paper is not worth taking."""
 
 
+class Lookup(Drafter, Protocol):
+    """A drafter that copies what followed a match."""
+
+    def continuation(self, drafted: Sequence[Token], limit: int) -> tuple[int, tuple[Token, ...]]:
+        """How long a match the text with `drafted` behind it ends in, and what followed that.
+
+        At most `limit` tokens; (0, ()) for no match.
+        """
+        ...
+
+
 class RoundPlan:
     """What is decided and seen in one round. It is the pace of a draft model."""
 
@@ -27,7 +38,7 @@ class RoundPlan:
         self,
         timing: Timing,
         beliefs: Beliefs,
-        lookup: LookupDrafter,
+        lookup: Lookup,
         *,
         clock: Callable[[], float],
         rate: float,
