@@ -34,8 +34,13 @@ _REFRESH = 5
 """Rounds after which the stopping rule is made again."""
 _FEW = 32
 """A model that has more than this to read yet is not tried in the midst of an answer."""
+_CATCHING_UP = 0.25
+"""How much of the time that a model needs to read what was copied meanwhile counts for one round: it is
+spent once, and each round in which nobody spends it makes it longer."""
 _BASELINE, _RARE_BASELINE, _SMALL_GAIN = 12, 64, 0.35
 """Rounds with a draft after which one is plain, where a round gains less than so many tokens; else."""
+_INFERRED = 1.1
+"""How many times dearer than when it was last seen a plain pass may be thought, only because others are."""
 _FADE = 0.95
 """By how much a round's weight in the present rate fades with each later one."""
 
@@ -85,6 +90,7 @@ class AutoDrafter:
         self._tokens = self._time = 4.0
         self._rule: StoppingRule | None = None
         self._length = self._rounds = self._since_plain = 0
+        self._plain_seen = self._timing.token
         self._drawn = False
         self._round: RoundPlan | None = None
 
@@ -180,6 +186,8 @@ class AutoDrafter:
         All gains are measured against it, and a machine drifts. It costs what drafting would have
         gained, so it is done the more often the less that is.
         """
+        if self._since_plain and self._timing.token > _INFERRED * self._plain_seen:
+            return True
         return self._since_plain >= (_BASELINE if gain < _SMALL_GAIN else _RARE_BASELINE)
 
     def standing(self) -> Standing:
@@ -231,7 +239,7 @@ class AutoDrafter:
             return float("-inf")
         unread = max(self._model.unread, 1)
         late = self._timing.draft(unread) - self._timing.draft(1)
-        return self._rule.value() - rate * late
+        return self._rule.value() - _CATCHING_UP * rate * late
 
     def accept(self, tokens: Sequence[Token]) -> None:
         """Learn from the round, then tell the drafters."""
@@ -254,6 +262,8 @@ class AutoDrafter:
         self._tokens = _FADE * self._tokens + len(tokens)
         self._time = _FADE * self._time + spent
         self._since_plain = 0 if rows == 1 else self._since_plain + 1
+        if rows == 1:
+            self._plain_seen = self._timing.token
         gain = len(tokens) - spent
         if rows > 1 or this.draft_seconds:
             self._purse.book(gain)
