@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import get_args
 
 import pytest
 
 from edgespec import methods
 from edgespec.costs import Costs, CostTable
+from edgespec.drafters.base import Drafter
 from edgespec.drafters.lookup import LookupDrafter
+from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import UsageError
+from edgespec.events import FirstToken, Round
 from edgespec.methods import WAYS, Drafters, Means, Parts, Way, chosen
 from edgespec.pair import LoadedModel, Pair
+from edgespec.sampling import Sampling
 from edgespec.session import Session
 from edgespec.settings import MAX_DRAFT, Load, Method, Settings
 from tests.conftest import ModelFiles
-from tests.fakes import FakeModel, chaotic
+from tests.fakes import FakeModel, chaotic, noisy
 
 COSTS = Costs((CostTable(0, {1: 1.0, 32: 4.0}, {1: 0.1}),))
 ALL = Means(draft=True, trees=True)
@@ -94,6 +99,42 @@ def test_a_method_that_is_named_is_never_exchanged_for_another() -> None:
     for means in (Means(), Means(draft=True, refusal="x")):
         with pytest.raises(UsageError, match="draft"):
             chosen(Load(method="draft"), means)
+
+
+def answer(parts: Parts, drafter: Drafter, prompt: list[int], *, tokens: int = 30) -> list[int]:
+    """A greedy answer, as far as it comes."""
+    options = DecodeOptions(sampling=Sampling(temperature=0), max_tokens=tokens)
+    text: list[int] = []
+    for event in decode(parts.target, drafter, prompt, options):
+        match event:
+            case FirstToken(token=token):
+                text.append(token)
+            case Round():
+                text.extend(event.tokens)
+            case _:
+                pass
+    return text
+
+
+@pytest.mark.parametrize("cancelled_at", [None, 40, 45, 50])
+def test_drafters_that_share_a_draft_model_take_turns(cancelled_at: int | None) -> None:
+    """Each finds in its cache what another left there, also in the midst of a round that was cancelled."""
+    likely = cache(chaotic(8, 3))
+    target = FakeModel(lambda text: likely(text[-3:]), 8)
+    guess = cache(noisy(likely, 7, 0.5))
+    draft = FakeModel(lambda text: guess(text[-3:]), 8)
+    parts = Parts(target, draft, Load(), COSTS)
+    drafters = {name: WAYS[name].make(parts) for name in WAYS}
+    prompts = [[1, 2, 3, 1, 2], [1, 2, 3, 4], [5]]
+    expected = [answer(parts, drafters["plain"], prompt) for prompt in prompts]
+    for first in drafters.values():
+        for name, second in drafters.items():
+            for prompt, text in zip(prompts, expected, strict=True):
+                if cancelled_at is not None:
+                    target.fail_at = target.fed + cancelled_at
+                    answer(parts, first, prompts[0], tokens=99)
+                    target.fail_at = None
+                assert answer(parts, second, prompt) == text, name
 
 
 @pytest.fixture
