@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Token = int
 Logits = NDArray[np.float32]
+HiddenStates = NDArray[np.float32]
 ROOT = -1
 """In a tree of tokens, the parent of a node that follows the text itself."""
 
@@ -72,6 +73,14 @@ class LanguageModel(Protocol):
         `parents` are indices into all nodes grown since the last `keep`, those of this call included
         and each before its children, or `ROOT`. `tokens` stays as it is, and nothing but `grow` or
         `keep` may follow. Raises as `extend` does; all nodes are gone then.
+        """
+        ...
+
+    def states(self) -> HiddenStates:
+        """float32[n, width]: hidden states of the last pass, a view valid until the next.
+
+        Which, was said when the model was opened: of all tokens of the pass in order, or of those that
+        had logits. ValueError where none were asked for.
         """
         ...
 

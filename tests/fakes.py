@@ -16,7 +16,7 @@ from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
 from edgespec.errors import Cancelled, RollbackRefusedError
-from edgespec.model import ROOT, Logits, Token
+from edgespec.model import ROOT, HiddenStates, Logits, Token
 from edgespec.sampling import Distribution
 
 
@@ -30,6 +30,9 @@ class ChainsOnly:
 
     def keep(self, path: Sequence[int]) -> None:
         raise AssertionError("a tree for a model that takes none")
+
+    def states(self) -> HiddenStates:
+        raise AssertionError("nobody asked for states")
 
 
 class FakeModel:
@@ -58,6 +61,7 @@ class FakeModel:
         """Of the tree below the text: each token and its parent."""
         self.fed = 0
         """Tokens computed so far."""
+        self._seen: list[tuple[Token, ...]] = []
         self.fail_at: int | None = None
         """Raise `Cancelled` in the call that would compute this many tokens."""
 
@@ -72,7 +76,9 @@ class FakeModel:
         assert not self._nodes, "a tree is growing"
         self._feed(tokens)
         start = len(self._tokens) + len(tokens) - rows
+        before = len(self._tokens)
         self._tokens.extend(tokens)
+        self._seen = [tuple(self._tokens[: end + 1]) for end in range(before, len(self._tokens))]
         table = [self._logits_of(tuple(self._tokens[: start + row + 1])) for row in range(rows)]
         return np.array(table, np.float32).reshape(rows, self.vocab_size)
 
@@ -93,8 +99,13 @@ class FakeModel:
         assert all(ROOT <= parent < node for node, (_, parent) in enumerate(self._nodes))
         leaves = set(range(len(self._nodes))) - {parent for _, parent in self._nodes}
         assert len(leaves) <= self.branches, "more leaves than sequences"
-        table = [self._logits_of(self._text_to(node)) for node in range(first, len(self._nodes))]
+        self._seen = [self._text_to(node) for node in range(first, len(self._nodes))]
+        table = [self._logits_of(text) for text in self._seen]
         return np.array(table, np.float32).reshape(len(tokens), self.vocab_size)
+
+    def states(self) -> HiddenStates:
+        """Of all tokens of the last pass: how long the text was there, and its last two tokens."""
+        return np.array([(len(text), *(-1, -1, *text)[-2:]) for text in self._seen], np.float32)
 
     def _text_to(self, node: int) -> tuple[Token, ...]:
         upwards: list[Token] = []

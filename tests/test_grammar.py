@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from edgespec import engine
+from edgespec import judge
 from edgespec.drafters.base import Draft, Policy
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import UsageError
@@ -111,7 +111,7 @@ def test_law_a_dies_where_the_constraint_is_not_moved_along_a_draft(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Negative control."""
-    monkeypatch.setattr(engine._Judge, "_move", lambda self, draft, row: None)
+    monkeypatch.setattr(judge.Judge, "_move", lambda self, draft, row: None)
     with pytest.raises(AssertionError):
         test_law_a_within_a_constraint("self draft", GREEDY)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from edgespec import engine
+from edgespec import judge
 from edgespec.drafters.base import NOTHING, Draft, Drafter, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.none import NoDrafter
@@ -237,7 +237,7 @@ def test_rows_that_all_take_the_noise_of_the_round_s_first_place_change_the_text
 
     assert text(4) == text(0)
     monkeypatch.setattr(
-        engine._Judge,
+        judge.Judge,
         "_picked",
         lambda self, draft, row, p: SharedNoise(1).pick(p, len(self.text)),
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from edgespec.model import ROOT, Token
+from edgespec.model import ROOT, HiddenStates, Token
 from edgespec.noise import SharedNoise
 from edgespec.sampling import Distribution, Sampling
 
@@ -109,6 +109,24 @@ class Observer(Protocol):
 
     def observe(self, own: Sequence[Token]) -> None:
         """The target's arg-max after each token of the draft's window, before `accept` is called."""
+        ...
+
+
+@runtime_checkable
+class StateReader(Protocol):
+    """A drafter that guesses from the target's hidden states, which `LanguageModel.states` gives."""
+
+    def states_held(self, prompt: Sequence[Token]) -> int:
+        """How many of the first tokens of a prompt it needs no states of any more; asked before
+        `begin`. What the target would not compute again it then does."""
+        ...
+
+    def read_states(self, end: int, states: HiddenStates) -> None:
+        """float32[n, width]: the target's states at the last n of the first `end` tokens of the text.
+
+        They come in order, before `begin` for most of a prompt, and before `accept` in a round: the
+        state at a token is what the target said the next one from. Valid until the call returns.
+        """
         ...
 
 

@@ -5,18 +5,26 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import llama_cpp
 import numpy as np
 
-from edgespec.errors import Cancelled, DecodeError, OutOfMemoryError, RollbackRefusedError
+from edgespec.errors import (
+    Cancelled,
+    DecodeError,
+    ModelFileError,
+    OutOfMemoryError,
+    RollbackRefusedError,
+)
 from edgespec.llama.abort import AbortSwitch
 from edgespec.llama.branches import TEXT, Branches
 from edgespec.llama.log import Buffers, native_log
 from edgespec.llama.rollback import States, rollback_of, tried
+from edgespec.llama.states import FinalStates, LayerInputs, Tap
 from edgespec.llama.weights import Weights
 from edgespec.memory import MOST_SNAPSHOTS
-from edgespec.model import Logits, Token
+from edgespec.model import HiddenStates, Logits, Token
 
 _ABORTED = 2  # llama_decode's answer when the abort callback said yes (include/llama.h)
 _NO_SLOT = 1
@@ -43,15 +51,17 @@ class LlamaModel:
         kv_type: str = "f16",
         branches: int = 1,
         snapshots: int = 0,
+        states: Literal["final"] | Sequence[int] | None = None,
     ) -> None:
         """Make a context of `context` tokens. `max_rows` bounds the logits buffers, which would
         otherwise be sized for a whole batch of vocabulary rows. `kv_type` is f16, q8_0 or q4_0; the
         latter two turn flash attention on and need heads in blocks of 32. `branches` above 1 is for
         a plain KV cache; others take chains only. `snapshots` is for running states: how many tokens of
         the last pass can be taken back for nothing, where llama.cpp can do that for the architecture.
-        Each takes as much memory as the state.
+        Each takes as much memory as the state. `states` are the hidden states that passes give: the final
+        ones, or the inputs of these layers.
 
-        Raises OutOfMemoryError.
+        Raises OutOfMemoryError, and ModelFileError for states that the model cannot give.
         """
         self.abort = AbortSwitch()
         self.batch_size = min(batch_size, context)
@@ -90,6 +100,11 @@ class LlamaModel:
         self.snapshots = self._rollback.snapshots
         """Tokens of the last pass that can be taken back for nothing, where more has a price."""
         self._open_batch()
+        self._pass = (0, 0)
+        """Tokens of the last pass, and how many of them had logits."""
+        self._tap: Tap | None = None
+        if states is not None:
+            self._tap = self._tapped(weights, states)
         if isinstance(self._rollback, States):
             weights.rolls_back = tried(self, self._rollback)
 
@@ -106,6 +121,15 @@ class LlamaModel:
         params.abort_callback = self.abort.callback
         params.abort_callback_data = self.abort.data
         return params
+
+    def _tapped(self, weights: Weights, states: Literal["final"] | Sequence[int]) -> Tap:
+        try:
+            if states == "final":
+                return FinalStates(weights, self._ctx)
+            return LayerInputs(weights, self._ctx, [int(layer) for layer in states])
+        except ModelFileError:
+            self.close()
+            raise
 
     def _open_batch(self) -> None:
         self._batch = llama_cpp.llama_batch_init(self.batch_size, 0, self.branches)
@@ -149,7 +173,10 @@ class LlamaModel:
             piece = min(self.batch_size, max(pieces - done, 1))
             self._decode(tokens[done : done + piece], 0)
             done += piece
-        if first := self._rollback.first(len(tokens) - done, rows):
+        first = self._rollback.first(len(tokens) - done, rows)
+        if self._tap:
+            first = max(first, self._tap.splits(len(tokens) - done, rows))
+        if first:
             self._decode(tokens[done : done + first], 0)
             done += first
         return self._decode(tokens[done:], rows)
@@ -172,6 +199,8 @@ class LlamaModel:
         begun = time.perf_counter()
         past = len(self._tokens)
         self._rollback.before(past, count, rows)
+        if self._tap:
+            self._tap.before(count, rows)
         status = llama_cpp.llama_decode(self._ctx, self._batch)
         address = _get_logits(self._ctx) if rows and status == 0 else 0
         if status == 0:
@@ -179,6 +208,7 @@ class LlamaModel:
         self.native_seconds += time.perf_counter() - begun
         if status != 0:
             self._failed(status, count)
+        self._pass = count, rows
         return self._view(address, rows)
 
     def grow(self, tokens: Sequence[Token], parents: Sequence[int]) -> Logits:
@@ -207,6 +237,12 @@ class LlamaModel:
                 batch.n_seq_id[i] = 1
                 batch.seq_id[i][0] = TEXT
             tree.tokens += tokens
+
+    def states(self) -> HiddenStates:
+        """See `LanguageModel.states`: of the tokens with logits for final states, else of all."""
+        if self._tap is None:
+            raise ValueError("no states were asked for")
+        return self._tap.view(*self._pass)
 
     def keep(self, path: Sequence[int]) -> None:
         """See `LanguageModel.keep`."""
