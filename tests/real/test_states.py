@@ -92,7 +92,7 @@ def test_states_of_a_tree_are_those_of_its_paths(
 def test_logits_do_not_depend_on_states(weights: Weights) -> None:
     rows = []
     for states in (None, "final", [2, 15, 27]):
-        model = opened(weights, states)  # type: ignore[arg-type]
+        model = opened(weights, states)
         model.extend(TEXT, rows=0)
         rows.append(model.extend(TEXT[:3], rows=3).copy())
         model.close()
