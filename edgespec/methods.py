@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edgespec.controller.auto import AutoDrafter
-from edgespec.costs import Costs
+from edgespec.costs import Costs, between
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.cascade import CascadeDrafter
+from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.kseq import KSeqDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
+from edgespec.drafters.tree import LEAST, TreeDrafter
 from edgespec.errors import UsageError
 from edgespec.model import LanguageModel
 from edgespec.settings import MAX_DRAFT, Load, Method
@@ -73,6 +76,21 @@ def _suffix(parts: Parts) -> SuffixDrafter:
     return SuffixDrafter(corpus=parts.corpus)
 
 
+def _tree(parts: Parts) -> TreeDrafter:
+    """A guess must be worth its row: by the measured price where this is the method to go by, else
+    there are as many guesses as the length allows, so that lengths can be compared."""
+    if parts.costs is None or parts.load.method != "tree":
+        return TreeDrafter(parts.model, parts.target.vocab_size)
+    price = row_price(parts.costs)
+    return TreeDrafter(parts.model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
+
+
+def row_price(costs: Costs) -> float:
+    """What one more row of a verify pass costs, in tokens of plain decoding: the mean over 4 to 16."""
+    verify = costs.tables[0].verify
+    return (between(verify, 16) - between(verify, 4)) / 12 / costs.tables[0].token
+
+
 def make_auto(parts: Parts) -> AutoDrafter:
     """The controller, over what there is. Raises ValueError where costs are not known."""
     if parts.costs is None:
@@ -86,6 +104,29 @@ def make_auto(parts: Parts) -> AutoDrafter:
 WAYS: Mapping[Method, Way] = {
     "plain": Way("one token a pass, nothing drafted", lambda _: NoDrafter(), length=0),
     "draft": Way("a chain of the draft model's guesses", _draft, compared=(2, 4, 8), model=True),
+    "confidence": Way(
+        "a chain that ends where the draft model is less than 0.8 sure",
+        lambda parts: ConfidenceDrafter(_draft(parts)),
+        length=16,
+        compared=(16,),
+        model=True,
+    ),
+    "tree": Way(
+        "a tree of the draft model's guesses, branching where it is unsure",
+        _tree,
+        compared=(4, 8),
+        model=True,
+        trees=True,
+        costs=True,
+    ),
+    "kseq": Way(
+        "four independent drafts of the draft model, of which k-SEQ takes one",
+        lambda parts: KSeqDrafter(parts.model, parts.target.vocab_size),
+        length=4,
+        compared=(4,),
+        model=True,
+        trees=True,
+    ),
     "lookup": Way(
         "what followed the last time the text ended like this",
         lambda _: LookupDrafter(),

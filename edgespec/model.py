@@ -71,8 +71,8 @@ class LanguageModel(Protocol):
 
         float32[len(tokens), vocab_size], the logits after each, a view valid until the next call.
         `parents` are indices into all nodes grown since the last `keep`, those of this call included
-        and each before its children, or `ROOT`. `tokens` stays as it is, and nothing but `grow` or
-        `keep` may follow. Raises as `extend` does; all nodes are gone then.
+        and each before its children, or `ROOT`. `tokens` stays as it is; `extend` and `truncate` drop a
+        tree of which nothing was kept. Raises as `extend` does; all nodes are gone then.
         """
         ...
 

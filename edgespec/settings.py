@@ -9,7 +9,9 @@ from typing import Any, Literal
 from edgespec.errors import UsageError
 from edgespec.sampling import Sampling
 
-Method = Literal["plain", "draft", "lookup", "suffix", "cascade", "auto"]
+Method = Literal[
+    "plain", "draft", "confidence", "tree", "kseq", "lookup", "suffix", "cascade", "auto"
+]
 """A way to draft, by name; `edgespec.methods` says what each one is and needs."""
 MAX_DRAFT = 31
 """The longest draft there is: one batch of 32 rows with the token before it."""

@@ -9,12 +9,15 @@ from numpy.typing import NDArray
 
 from edgespec.controller.auto import AutoDrafter
 from edgespec.costs import Costs, CostTable
-from edgespec.drafters.base import Draft, Policy
+from edgespec.drafters.base import Draft, Drafter, Policy
 from edgespec.drafters.cascade import CascadeDrafter
+from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.kseq import KSeqDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
+from edgespec.drafters.tree import TreeDrafter
 from edgespec.errors import Cancelled, RollbackRefusedError
 from edgespec.model import ROOT, HiddenStates, Logits, Token
 from edgespec.sampling import Distribution
@@ -73,7 +76,7 @@ class FakeModel:
         assert len(tokens) > 0, "an empty batch"
         assert 0 <= rows <= min(len(tokens), self.max_rows), (rows, len(tokens))
         assert len(self._tokens) + len(tokens) <= self.capacity, "beyond the context"
-        assert not self._nodes, "a tree is growing"
+        self._nodes = []
         self._feed(tokens)
         start = len(self._tokens) + len(tokens) - rows
         before = len(self._tokens)
@@ -124,7 +127,7 @@ class FakeModel:
         self._nodes = []
 
     def truncate(self, length: int) -> None:
-        assert not self._nodes, "a tree is growing"
+        self._nodes = []
         if self._refuses and 0 < length < len(self._tokens):
             raise RollbackRefusedError("no", "")
         del self._tokens[length:]
@@ -173,16 +176,7 @@ class Scripted:
     def close(self) -> None: ...
 
 
-DrafterMaker = Callable[[Callable[[tuple[Token, ...]], Logits], int], "AnyDrafter"]
-AnyDrafter = (
-    NoDrafter
-    | LookupDrafter
-    | SuffixDrafter
-    | DraftModelDrafter
-    | CascadeDrafter
-    | Scripted
-    | AutoDrafter
-)
+DrafterMaker = Callable[[Callable[[tuple[Token, ...]], Logits], int], Drafter]
 
 
 def no_drafter(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> NoDrafter:
@@ -221,6 +215,24 @@ def self_draft(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> 
     return DraftModelDrafter(FakeModel(logits_of, vocab), vocab)
 
 
+def tree(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> TreeDrafter:
+    return TreeDrafter(FakeModel(noisy(logits_of, 7, 0.5), vocab), vocab)
+
+
+def narrow_tree(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> TreeDrafter:
+    """Of a draft model that takes small trees, and soon has no room for any."""
+    model = FakeModel(noisy(logits_of, 7, 0.5), vocab, capacity=48, max_rows=3, branches=2)
+    return TreeDrafter(model, vocab, budget=7, least=0)
+
+
+def kseq(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> KSeqDrafter:
+    return KSeqDrafter(FakeModel(noisy(logits_of, 7, 0.5), vocab, capacity=80), vocab, drafts=3)
+
+
+def unsure(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> ConfidenceDrafter:
+    return ConfidenceDrafter(good_draft(logits_of, vocab), threshold=0.5)
+
+
 def auto(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> AutoDrafter:
     """Everything at once, and drafting cheap enough to be used."""
     costs = Costs((CostTable(0, {1: 1.0, 2: 1.1, 16: 2.0}, {1: 0.1, 16: 0.3}),))
@@ -242,6 +254,10 @@ DRAFTERS: dict[str, DrafterMaker] = {
     "bad draft": bad_draft,
     "self draft": self_draft,
     "cascade": cascade,
+    "tree": tree,
+    "narrow tree": narrow_tree,
+    "k-SEQ": kseq,
+    "confidence": unsure,
     "auto": auto,
 }
 

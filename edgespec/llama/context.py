@@ -166,6 +166,7 @@ class LlamaModel:
                 f"{len(tokens)} more tokens do not fit the context of {self.capacity}.",
                 "Give a larger --ctx.",
             )
+        self._drop_tree()
         # All rows of logits must come from one native call, so the last piece holds them all.
         pieces = len(tokens) - rows
         done = 0
@@ -259,6 +260,11 @@ class LlamaModel:
             llama_cpp.llama_memory_seq_keep(self._memory, TEXT)
         self.native_seconds += time.perf_counter() - begun
 
+    def _drop_tree(self) -> None:
+        """Of a round that was interrupted, after which nobody said what to keep."""
+        if self._tree is not None:
+            self.keep(())
+
     def _view(self, address: int, rows: int) -> Logits:
         """float32[rows, vocabulary] at `address`; llama.cpp nearly always uses the same buffer."""
         view = self._views.get((address, rows))
@@ -293,6 +299,7 @@ class LlamaModel:
         `max_rows` tokens; if it were more, RollbackRefusedError says how far it can go. Raises what
         `extend` raises, and the cache is then shorter.
         """
+        self._drop_tree()
         held = len(self._tokens)
         if length >= held:
             return
