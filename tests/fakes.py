@@ -14,6 +14,7 @@ from edgespec.drafters.cascade import CascadeDrafter
 from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.kseq import KSeqDrafter
+from edgespec.drafters.lookahead import LookaheadDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
@@ -203,6 +204,10 @@ def cascade(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Cas
     return CascadeDrafter(Untaught(), good_draft(logits_of, vocab), strong=0.5, least=0.05)
 
 
+def lookahead(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> LookaheadDrafter:
+    return LookaheadDrafter(2, 3, 2)
+
+
 def good_draft(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> DraftModelDrafter:
     return DraftModelDrafter(FakeModel(noisy(logits_of, 7, 0.5), vocab), vocab)
 
@@ -250,6 +255,7 @@ DRAFTERS: dict[str, DrafterMaker] = {
     "none": no_drafter,
     "lookup": lookup,
     "suffix": suffix,
+    "lookahead": lookahead,
     "good draft": good_draft,
     "bad draft": bad_draft,
     "self draft": self_draft,
