@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from edgespec.cli import output
@@ -17,7 +18,9 @@ from edgespec.cli.models import print_json, table
 from edgespec.cli.options import add_model_options, load_from
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
+from edgespec.costs import between
 from edgespec.fitting import planned
+from edgespec.lookahead import outlook
 from edgespec.memory_words import notices, summary
 from edgespec.pair import find
 from edgespec.payoff import best
@@ -46,6 +49,8 @@ class Advice:
     """When costs were measured; None for never."""
     gains: dict[str, float]
     """Predicted speed-up by kind of text, from the acceptance that was measured."""
+    lookahead: str | None
+    """Whether the target guessing for itself would pay, and why; None where that was not measured."""
     next_steps: tuple[str, ...]
 
 
@@ -99,6 +104,7 @@ def advise(load: Load, store: TunedStore) -> Advice:
         why=why,
         measured=tuned.measured_at if tuned else None,
         gains=_gains(tuned),
+        lookahead=_lookahead(tuned) if method != "plain" else None,
         next_steps=tuple(steps),
     )
 
@@ -118,6 +124,15 @@ def _gains(tuned: Tuned | None) -> dict[str, float]:
         return {}
     costs = costs_of(tuned).tables[0]
     return {kind: best(costs, share).speedup for kind, share in tuned.acceptance.items()}
+
+
+def _lookahead(tuned: Tuned | None) -> str | None:
+    """By the costs of rows in a context that is nearly empty, where they are cheapest."""
+    if tuned is None:
+        return None
+    rows = costs_of(tuned).tables[0].verify
+    found = outlook(partial(between, rows), MAX_DRAFT + 1)
+    return found.why if found else None
 
 
 def _steps(
@@ -165,6 +180,8 @@ def describe(advice: Advice) -> str:
         ("why", advice.why),
         ("measured", advice.measured or "never"),
     ]
+    if advice.lookahead:
+        rows.insert(-1, ("lookahead", advice.lookahead))
     lines = [f"{name:9} {text}" for name, text in rows]
     if advice.gains:
         cells = [(kind, f"{gain:.2f}x") for kind, gain in advice.gains.items()]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from edgespec.cli.advise import advise
+from edgespec.cli.advise import advise, describe
 from edgespec.cli.main import main
 from edgespec.costs import CostTable
 from edgespec.payoff import recommend
@@ -62,6 +62,11 @@ def test_it_says_what_was_measured_and_what_that_would_bring(
     assert advice.method == "auto"
     assert "80% in code" in advice.why
     assert advice.gains["code"] > advice.gains["prose"] > 1
+    assert advice.lookahead == (
+        "Off: a pass over 4 rows takes 1.23 times as long as one over a single row here, and lookahead "
+        "gives about 1.19 tokens for it."
+    )
+    assert f"lookahead {advice.lookahead}" in describe(advice)
     assert advice.next_steps == ()
 
 
@@ -80,6 +85,8 @@ def test_a_draft_that_cannot_pay_is_left_away_with_the_reason(
 def test_what_was_never_measured_is_told_as_that(models: ModelFiles, store: TunedStore) -> None:
     advice = advise(Load(model=str(models["rambler"]), draft="none", context=512), store)
     assert advice.measured is None
+    assert advice.lookahead is None
+    assert "lookahead" not in describe(advice)
     assert advice.method == "plain"
     assert any("edgespec tune" in step for step in advice.next_steps)
 
