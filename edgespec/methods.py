@@ -18,11 +18,13 @@ from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.kseq import KSeqDrafter
+from edgespec.drafters.lookahead import LookaheadDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
 from edgespec.drafters.tree import LEAST, TreeDrafter
 from edgespec.errors import UsageError
+from edgespec.lookahead import outlook
 from edgespec.model import LanguageModel
 from edgespec.settings import MAX_DRAFT, Load, Method
 
@@ -85,6 +87,17 @@ def _tree(parts: Parts) -> TreeDrafter:
     return TreeDrafter(parts.model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
 
 
+def _lookahead(parts: Parts) -> LookaheadDrafter:
+    """With the window that promises most where costs are known."""
+    best = None
+    if parts.costs:
+        verify = parts.costs.tables[0].verify
+        best = outlook(lambda rows: between(verify, rows), parts.target.max_rows)
+    if best is None:
+        return LookaheadDrafter(4, 4, 4)
+    return LookaheadDrafter(best.window, best.ngram, best.guesses)
+
+
 def row_price(costs: Costs) -> float:
     """What one more row of a verify pass costs, in tokens of plain decoding: the mean over 4 to 16."""
     verify = costs.tables[0].verify
@@ -138,6 +151,12 @@ WAYS: Mapping[Method, Way] = {
         length=12,
         compared=(4, 8, 12),
         texts=True,
+    ),
+    "lookahead": Way(
+        "n-grams that the target finds beside the text, in the same passes",
+        _lookahead,
+        trees=True,
+        costs=True,
     ),
     "cascade": Way(
         "copies while a match is strong, the draft model where they stop",

@@ -10,7 +10,16 @@ from edgespec.errors import UsageError
 from edgespec.sampling import Sampling
 
 Method = Literal[
-    "plain", "draft", "confidence", "tree", "kseq", "lookup", "suffix", "cascade", "auto"
+    "plain",
+    "draft",
+    "confidence",
+    "tree",
+    "kseq",
+    "lookup",
+    "suffix",
+    "lookahead",
+    "cascade",
+    "auto",
 ]
 """A way to draft, by name; `edgespec.methods` says what each one is and needs."""
 MAX_DRAFT = 31

@@ -182,7 +182,9 @@ def test_fixed_methods_come_at_each_length_and_auto_once(pair: Pair) -> None:
     assert keys[0] == ("plain", 0)
     assert sorted(keys[1:]) == [
         ("auto", 0),
-        *((name, n) for name in ("cascade", "draft", "lookup", "suffix") for n in (2, 4)),
+        *((name, n) for name in ("cascade", "confidence", "draft", "kseq") for n in (2, 4)),
+        ("lookahead", 0),
+        *((name, n) for name in ("lookup", "suffix", "tree") for n in (2, 4)),
     ]
     keys = [arm.key for arm in arms_of(pair, ["auto", "plain", "lookup"], [3])]
     assert keys == [("plain", 0), ("auto", 0), ("lookup", 3)]
