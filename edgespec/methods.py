@@ -104,13 +104,19 @@ def row_price(costs: Costs) -> float:
     return (between(verify, 16) - between(verify, 4)) / 12 / costs.tables[0].token
 
 
-def make_auto(parts: Parts) -> AutoDrafter:
-    """The controller, over what there is. Raises ValueError where costs are not known."""
+def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> AutoDrafter:
+    """The controller over what there is, or without copying, or without the draft model.
+
+    Raises ValueError where costs are not known.
+    """
     if parts.costs is None:
         raise ValueError("auto is made without costs")
     # Without given texts the two copy alike, and the simpler one takes less time in a round.
     lookup = _suffix(parts) if parts.corpus else LookupDrafter(min_match=1)
-    model = _draft(parts) if parts.draft else None
+    if not copies:
+        # The longest match that it looks for is shorter than the shortest that counts.
+        lookup = LookupDrafter(min_match=2, max_match=1)
+    model = _draft(parts) if drafts and parts.draft else None
     return AutoDrafter(parts.costs, lookup, model, MAX_DRAFT)
 
 
@@ -149,7 +155,7 @@ WAYS: Mapping[Method, Way] = {
         "what mostly followed here and in given texts, as far as such copies were kept",
         _suffix,
         length=12,
-        compared=(4, 8, 12),
+        compared=(12,),
         texts=True,
     ),
     "lookahead": Way(
@@ -162,7 +168,7 @@ WAYS: Mapping[Method, Way] = {
         "copies while a match is strong, the draft model where they stop",
         lambda parts: CascadeDrafter(_suffix(parts), _draft(parts)),
         length=12,
-        compared=(8, 12),
+        compared=(12,),
         model=True,
         texts=True,
     ),

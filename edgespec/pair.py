@@ -106,6 +106,8 @@ class Pair:
         """What it has to draft with, to tell why a method is not among `drafters`."""
         self.auto: AutoDrafter | None = None
         """The drafter of the method `auto`, where that can be chosen."""
+        self.parts: Parts | None = None
+        """What drafters are made of, where any are."""
         self.notices: list[str] = []
 
     @classmethod
@@ -172,7 +174,7 @@ class Pair:
             told.append(text)
         corpus = self._texts(load, method)
         draft = self.draft.model if self.draft else None
-        parts = Parts(self.target.model, draft, load, costs, corpus)
+        self.parts = parts = Parts(self.target.model, draft, load, costs, corpus)
         made: dict[Method, Drafter] = {}
         if method == "auto":
             self.auto = made["auto"] = make_auto(parts)

@@ -11,12 +11,10 @@ import numpy as np
 
 from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
-from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.lookup import LookupDrafter
 from edgespec.engine import Acceptance, DecodeOptions, decode
 from edgespec.errors import UsageError
 from edgespec.events import Finished, FirstToken, Prefilled, Round
-from edgespec.methods import WAYS
+from edgespec.methods import WAYS, make_auto
 from edgespec.model import Token
 from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
@@ -192,16 +190,13 @@ def _of_draft(pair: Pair) -> int:
 
 def _part_of_auto(pair: Pair, name: str) -> AutoDrafter:
     """The controller with one drafter only."""
-    if pair.auto is None:
+    if pair.auto is None or pair.parts is None:
         raise _unavailable(pair, "auto")
     if name == "auto-lookup":
-        return AutoDrafter(pair.auto.costs, LookupDrafter(min_match=1), None, MAX_DRAFT)
+        return make_auto(pair.parts, drafts=False)
     if pair.draft is None:
         raise _unavailable(pair, "draft")
-    model = DraftModelDrafter(pair.draft.model, pair.target.model.vocab_size)
-    # It finds nothing, as the longest match that it looks for is shorter than the shortest that counts.
-    never = LookupDrafter(min_match=2, max_match=1)
-    return AutoDrafter(pair.auto.costs, never, model, MAX_DRAFT)
+    return make_auto(pair.parts, copies=False)
 
 
 def _unavailable(pair: Pair, method: Method) -> UsageError:
