@@ -12,19 +12,18 @@ from edgespec.corpus import check_files, gathered
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.none import NoDrafter
-from edgespec.errors import EdgeSpecError, ModelFileError, PairError
-from edgespec.fitting import look_again, planned
+from edgespec.errors import EdgeSpecError, PairError
+from edgespec.fitting import look_again
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
 from edgespec.memory import Share, joined
 from edgespec.memory_plan import Placement, Plan
 from edgespec.methods import WAYS, Drafters, Means, Parts, chosen, make_auto
-from edgespec.settings import MAX_DRAFT, Load, Method
+from edgespec.prospect import look_ahead, refusal_of, wants_plain
+from edgespec.settings import Load, Method
 from edgespec.tuning import adopt, costs_for, keep_exact, recall, remember
-from model_registry import locate, pairing
+from model_registry import pairing
 from model_registry.locate import Located
-from model_registry.problem import ModelFileProblem
-from model_registry.quants import Role
 from profiles.cores import usable_cores
 from profiles.tuned import Tuned, TunedStore
 
@@ -148,7 +147,7 @@ class Pair:
         means = Means(
             draft=draft is not None,
             trees=target.model.branches > 1,
-            refusal=_refusal(load, weights.name, weights.rolls_back),
+            refusal=refusal_of(load, weights.name, weights.rolls_back),
         )
         return cls(target, draft, {"plain": NoDrafter()}, "plain", means)
 
@@ -158,7 +157,7 @@ class Pair:
         """
         method = chosen(load, self.means)
         weights = self.target.weights
-        if not weights.rolls_back and not _wants_plain(load):
+        if not weights.rolls_back and not wants_plain(load):
             self.notices.append(
                 f"{weights.name} cannot take back tokens, so nothing is drafted for it."
             )
@@ -241,73 +240,6 @@ class Pair:
             drafter.close()
         for loaded in self.models:
             loaded.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """What opening a pair would load, by headers and the memory that is free."""
-
-    target: Located
-    draft: Located | None
-    """None without a draft model."""
-    plan: Plan
-    """Where they go; it may have no room for the draft."""
-
-
-def look_ahead(load: Load) -> Prospect:
-    """Find files and plan, loading nothing.
-
-    Raises ModelFileError, OutOfMemoryError, and UsageError, also for a method that cannot be used.
-    """
-    found = find(load.model, with_draft=load.draft is None)
-    draft = _find_draft(load, found.draft)
-    plan = planned(load, found.target, draft.target if draft else None, _longest(load) + 1)
-    shape = plan.wish.target
-    trees = shape.rolls_back and not shape.windows and not load.strict
-    # Whether a running state can be copied is found when it is loaded.
-    refusal = _refusal(load, shape.name, rolls_back=True)
-    chosen(load, Means(plan.draft is not None, trees, refusal))
-    return Prospect(found, draft, plan)
-
-
-def _wants_plain(load: Load) -> bool:
-    return load.method == "plain" or load.draft == "none" or load.draft_length == 0
-
-
-def _refusal(load: Load, name: str, rolls_back: bool) -> str:
-    """Why nothing at all is drafted for a target; empty where something can be."""
-    if load.draft == "none":
-        return "--draft none is given"
-    if load.draft_length == 0:
-        return "--draft-length 0 is given"
-    return "" if rolls_back else f"{name} cannot take back tokens"
-
-
-def _longest(load: Load) -> int:
-    """The longest draft that the buffers are made for."""
-    way = WAYS[load.method]
-    if load.draft_length is None or way.trees or (way.costs and load.method != "auto"):
-        return MAX_DRAFT
-    return load.draft_length
-
-
-def find(reference: str | None, *, role: Role = "target", with_draft: bool = False) -> Located:
-    """The files that a person means. Raises ModelFileError."""
-    try:
-        return locate.find(reference, role=role, with_draft=with_draft)
-    except ModelFileProblem as problem:
-        raise ModelFileError(problem.message, problem.hint) from problem
-
-
-def _find_draft(load: Load, own: Path | None) -> Located | None:
-    """The draft model that is asked for, or `own`, which is stored with the target."""
-    if load.draft in {"lookup", "none"} or load.draft_length == 0:
-        return None
-    if load.method != "auto" and not WAYS[load.method].model:
-        return None
-    if load.draft is None:
-        return Located(own) if own else None
-    return find(load.draft, role="draft")
 
 
 def _open_draft(target: LoadedModel, load: Load, found: Located, place: Placement) -> LoadedModel:

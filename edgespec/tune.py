@@ -19,7 +19,8 @@ from edgespec.events import Finished, Reason, Round
 from edgespec.exact import measure_exact
 from edgespec.measuring import Measured, Outcome, Stopped, TuneEvent
 from edgespec.model import Token
-from edgespec.pair import Pair, look_ahead
+from edgespec.pair import Pair
+from edgespec.prospect import look_ahead
 from edgespec.quick import quick_steps
 from edgespec.reply import Notice
 from edgespec.sampling import Sampling

@@ -22,8 +22,8 @@ from edgespec.costs import between
 from edgespec.fitting import planned
 from edgespec.lookahead import outlook
 from edgespec.memory_words import notices, summary
-from edgespec.pair import find
 from edgespec.payoff import best
+from edgespec.prospect import find
 from edgespec.settings import MAX_DRAFT, Load
 from edgespec.tuning import costs_of, known
 from model_registry import catalog

@@ -12,7 +12,8 @@ import pytest
 from edgespec import quick
 from edgespec.errors import UsageError
 from edgespec.measuring import Measured, Outcome, Stopped
-from edgespec.pair import Pair, look_ahead
+from edgespec.pair import Pair
+from edgespec.prospect import look_ahead
 from edgespec.session import Session
 from edgespec.settings import Load, Settings
 from edgespec.tune import known_ahead

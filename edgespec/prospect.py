@@ -1,0 +1,84 @@
+"""What opening a pair would load, and whether the method that is asked for can be: before anything is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgespec.errors import ModelFileError
+from edgespec.fitting import planned
+from edgespec.memory_plan import Plan
+from edgespec.methods import WAYS, Means, chosen
+from edgespec.settings import MAX_DRAFT, Load
+from model_registry import locate
+from model_registry.locate import Located
+from model_registry.problem import ModelFileProblem
+from model_registry.quants import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What opening a pair would load, by headers and the memory that is free."""
+
+    target: Located
+    draft: Located | None
+    """None without a draft model."""
+    plan: Plan
+    """Where they go; it may have no room for the draft."""
+
+
+def look_ahead(load: Load) -> Prospect:
+    """Find files and plan, loading nothing.
+
+    Raises ModelFileError, OutOfMemoryError, and UsageError, also for a method that cannot be used.
+    """
+    found = find(load.model, with_draft=load.draft is None)
+    draft = _find_draft(load, found.draft)
+    plan = planned(load, found.target, draft.target if draft else None, _longest(load) + 1)
+    shape = plan.wish.target
+    trees = shape.rolls_back and not shape.windows and not load.strict
+    # Whether a running state can be copied is found when it is loaded.
+    refusal = refusal_of(load, shape.name, rolls_back=True)
+    chosen(load, Means(plan.draft is not None, trees, refusal))
+    return Prospect(found, draft, plan)
+
+
+def wants_plain(load: Load) -> bool:
+    """Whether nothing is to be drafted, by what was asked for."""
+    return load.method == "plain" or load.draft == "none" or load.draft_length == 0
+
+
+def refusal_of(load: Load, name: str, rolls_back: bool) -> str:
+    """Why nothing at all is drafted for a target; empty where something can be."""
+    if load.draft == "none":
+        return "--draft none is given"
+    if load.draft_length == 0:
+        return "--draft-length 0 is given"
+    return "" if rolls_back else f"{name} cannot take back tokens"
+
+
+def _longest(load: Load) -> int:
+    """The longest draft that the buffers are made for."""
+    way = WAYS[load.method]
+    if load.draft_length is None or way.trees or (way.costs and load.method != "auto"):
+        return MAX_DRAFT
+    return load.draft_length
+
+
+def find(reference: str | None, *, role: Role = "target", with_draft: bool = False) -> Located:
+    """The files that a person means. Raises ModelFileError."""
+    try:
+        return locate.find(reference, role=role, with_draft=with_draft)
+    except ModelFileProblem as problem:
+        raise ModelFileError(problem.message, problem.hint) from problem
+
+
+def _find_draft(load: Load, own: Path | None) -> Located | None:
+    """The draft model that is asked for, or `own`, which is stored with the target."""
+    if load.draft in {"lookup", "none"} or load.draft_length == 0:
+        return None
+    if load.method != "auto" and not WAYS[load.method].model:
+        return None
+    if load.draft is None:
+        return Located(own) if own else None
+    return find(load.draft, role="draft")
