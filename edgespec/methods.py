@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from edgespec.controller.auto import AutoDrafter
 from edgespec.costs import Costs, between
@@ -24,7 +25,7 @@ from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
 from edgespec.drafters.tree import LEAST, TreeDrafter
 from edgespec.errors import UsageError
-from edgespec.lookahead import outlook
+from edgespec.lookahead import Outlook, outlook
 from edgespec.model import LanguageModel
 from edgespec.settings import MAX_DRAFT, Load, Method
 
@@ -68,6 +69,8 @@ class Way:
     """Whether it goes by what passes cost here."""
     texts: bool = False
     """Whether it copies from texts that are given, too."""
+    doubt: Callable[[Costs], str] = lambda _: ""
+    """By what passes cost here, why it will not pay, as a sentence; empty where it may."""
 
 
 def _draft(parts: Parts) -> DraftModelDrafter:
@@ -87,21 +90,30 @@ def _tree(parts: Parts) -> TreeDrafter:
     return TreeDrafter(parts.model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
 
 
+def row_price(costs: Costs) -> float:
+    """What one more row of a verify pass costs, in tokens of plain decoding: the mean over 4 to 16."""
+    verify = costs.tables[0].verify
+    return (between(verify, 16) - between(verify, 4)) / 12 / costs.tables[0].token
+
+
 def _lookahead(parts: Parts) -> LookaheadDrafter:
     """With the window that promises most where costs are known."""
-    best = None
-    if parts.costs:
-        verify = parts.costs.tables[0].verify
-        best = outlook(lambda rows: between(verify, rows), parts.target.max_rows)
+    best = _outlook(parts.costs, parts.target.max_rows) if parts.costs else None
     if best is None:
         return LookaheadDrafter(4, 4, 4)
     return LookaheadDrafter(best.window, best.ngram, best.guesses)
 
 
-def row_price(costs: Costs) -> float:
-    """What one more row of a verify pass costs, in tokens of plain decoding: the mean over 4 to 16."""
-    verify = costs.tables[0].verify
-    return (between(verify, 16) - between(verify, 4)) / 12 / costs.tables[0].token
+def _outlook(costs: Costs, rows: int) -> Outlook | None:
+    """By the costs of rows in a context that is nearly empty, where they are cheapest."""
+    return outlook(partial(between, costs.tables[0].verify), rows)
+
+
+def _doubt_lookahead(costs: Costs) -> str:
+    found = _outlook(costs, MAX_DRAFT + 1)
+    if found is None or found.pays:
+        return ""
+    return f"lookahead is off by default here: {found.why.partition(': ')[2]}"
 
 
 def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> AutoDrafter:
@@ -163,6 +175,7 @@ WAYS: Mapping[Method, Way] = {
         _lookahead,
         trees=True,
         costs=True,
+        doubt=_doubt_lookahead,
     ),
     "cascade": Way(
         "copies while a match is strong, the draft model where they stop",

@@ -170,7 +170,7 @@ class Pair:
         costs = None
         if WAYS[method].costs:
             costs, text = costs_for(self, load)
-            told.append(text)
+            told += [text, WAYS[method].doubt(costs)]
         corpus = self._texts(load, method)
         draft = self.draft.model if self.draft else None
         self.parts = parts = Parts(self.target.model, draft, load, costs, corpus)

@@ -69,12 +69,13 @@ def report(
     complete: bool = True,
     parted: Parted | None = None,
     repeatable: bool = False,
+    **setup: object,
 ) -> Report:
     """Of these runs; the arms are those that occur, plain first."""
     arms: dict[Key, int | None] = dict.fromkeys([PLAIN, *(run.key for run in runs)], 0)
     needs = {DRAFT_2: 512_000_000, DRAFT_4: 512_000_000, AUTO: 1_230_000_000, SERVER: None}
     arms |= {arm: needs[arm] for arm in arms if arm in needs}
-    setup = {"target": "a-model"}
+    setup = {"target": "a-model", **setup}
     return make_report(
         runs, arms, complete=complete, setup=setup, parted=parted, repeatable=repeatable
     )

@@ -84,6 +84,13 @@ def test_sentences() -> None:
     assert "Left out" not in text
 
 
+def test_what_is_no_surprise_is_said_too() -> None:
+    found = report(
+        turn({PLAIN: 10, AUTO: 20}, 0), doubts=["lookahead is off by default here: rows."]
+    )
+    assert "\n\nlookahead is off by default here: rows.\n\n" in as_text(found, details=False)
+
+
 def test_what_is_missing_is_said() -> None:
     runs = [*turn({PLAIN: 10, AUTO: 20}, 0), *turn({PLAIN: 0, AUTO: 0}, 1)]
     text = as_text(report(runs, complete=False), details=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from edgespec import __version__
 from edgespec.cli.main import COMMANDS, usage
 from edgespec.cli.options import chat_parser
+from edgespec.methods import WAYS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -39,6 +40,12 @@ def test_the_architecture_is_short_and_knows_the_modules() -> None:
     assert len(text.splitlines()) < 150
     missing = [p.name for p in (ROOT / "edgespec").glob("*.py") if p.name not in text]
     assert sorted(missing) == ["__init__.py", "__main__.py"]
+
+
+def test_the_readme_lists_the_ways_to_draft_and_what_they_need() -> None:
+    for name, way in WAYS.items():
+        needs = ["a draft model"] * way.model + ["a plain KV cache"] * way.trees
+        assert f"| `{name}` | {way.about} | {', '.join(needs)}".rstrip() + " |" in README, name
 
 
 def test_the_version_is_one() -> None:

@@ -76,6 +76,15 @@ def test_trees_need_a_target_that_takes_them(monkeypatch: pytest.MonkeyPatch) ->
     assert Means(trees=True).lack("lookup") is None
 
 
+def test_lookahead_says_why_it_is_off_where_rows_are_dear() -> None:
+    dear, free = (Costs((CostTable(0, {1: 1.0, 32: last}),)) for last in (32.0, 1.0))
+    assert WAYS["lookahead"].doubt(dear).startswith("lookahead is off by default here: a pass over")
+    assert WAYS["lookahead"].doubt(free) == ""
+    assert not any(way.doubt(dear) for name, way in WAYS.items() if name != "lookahead")
+    for costs in (dear, free):
+        WAYS["lookahead"].make(Parts(model(), costs=costs)).begin([1, 2, 3])
+
+
 @pytest.mark.parametrize(
     ("load", "means", "method"),
     [

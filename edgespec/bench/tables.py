@@ -201,6 +201,8 @@ def _sentences(report: Report, many: bool) -> list[str]:
         every = [one for one in report.summary if one.temperature == temperature]
         said = [sentence for one in every for sentence in _of_one(one)]
         found += [f"{at}{sentence}." for sentence in (*said, *verdicts(every))]
+    doubts = report.setup.get("doubts", ())
+    found += [str(text) for text in doubts] if isinstance(doubts, Sequence) else []
     if report.rows:
         peak = max(row.peak_rss_bytes for row in report.rows)
         found.append(f"memory of this process at its highest: {peak / 1e9:.2f} GB")

@@ -237,8 +237,15 @@ def _setup(pair: Pair, load: Load, plan: Plan, arms: Sequence[Arm]) -> dict[str,
         "seed": plan.seed,
         "acceptance": plan.acceptance,
         "forget": plan.forget,
+        "doubts": [text for text in (_doubt(pair, arm.method) for arm in arms) if text],
         "server": None,
     }
+
+
+def _doubt(pair: Pair, name: str) -> str:
+    """By what passes cost here, why a method will not pay; empty where it may."""
+    costs = pair.parts.costs if pair.parts else None
+    return next((way.doubt(costs) for one, way in WAYS.items() if costs and one == name), "")
 
 
 def _server(url: str, stack: ExitStack, pair: Pair, plan: Plan, setup: dict[str, object]) -> Arm:
