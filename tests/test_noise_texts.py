@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from edgespec import engine
+from edgespec import judge
 from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.events import FirstToken, Round
@@ -33,7 +33,7 @@ def always(probs: NDArray[np.float64]) -> LogitsOf:
     return lambda text: row
 
 
-def kept(acceptance: engine.Acceptance) -> float:
+def kept(acceptance: judge.Acceptance) -> float:
     """The share of tested tokens that is kept, where p and q are the same all along the text."""
     drafter = DraftModelDrafter(FakeModel(always(Q), 5), 5)
     rounds: list[Round] = []
@@ -142,5 +142,5 @@ def test_law_e_a_draft_that_is_kept_by_its_own_noise_fails(monkeypatch: pytest.M
     def trusting(draft: Sequence[Token], choose: Callable[[int], Token]) -> Verdict:
         return Verdict(range(len(draft)), choose(len(draft)))
 
-    monkeypatch.setattr(engine, "verify_greedy", trusting)
+    monkeypatch.setattr(judge, "verify_greedy", trusting)
     assert chi_square(SAMPLINGS["plain"], SharedNoise, 1000) > 20

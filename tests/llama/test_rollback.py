@@ -20,7 +20,7 @@ from tests.tiny_models import KINDS, Kind, tiny_model
 
 @pytest.mark.parametrize(
     ("kind", "memory"),
-    zip(KINDS, ["kv", "window", "recurrent", *["hybrid"] * 4], strict=True),
+    list(zip(KINDS, ["kv", "window", "recurrent", *["hybrid"] * 4], strict=True)),
 )
 def test_what_there_is(opened: Open, tiny: dict[Kind, Weights], kind: Kind, memory: str) -> None:
     model = opened(kind)
