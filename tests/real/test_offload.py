@@ -262,7 +262,7 @@ def test_the_estimate_on_a_device(
     plan = planned(load, models.smollm2, None, 17)
     pair = there(gpu_layers=layers, context=context)
     for expected in plan.target.shares:
-        close(plan.target.cost, expected, share(pair.target, expected.device))
+        close(plan.target.cost, expected, pair.target)
 
 
 @pytest.mark.parametrize("context", [256, 2048, 8192])
@@ -295,18 +295,21 @@ def estimated(path: Path, load: Load) -> None:
         assert np.isfinite(model.extend(tokens, rows=1)).all()
         loaded = LoadedModel(weights, model)
         (expected,) = place.shares
-        close(place.cost, expected, share(loaded, "CPU"))
+        close(place.cost, expected, loaded)
     finally:
         model.close()
         weights.close()
 
 
-def close(cost: ModelCost, expected: Share, measured: Share) -> None:
+def close(cost: ModelCost, expected: Share, loaded: LoadedModel) -> None:
     """The tolerance that `edgespec.memory` states: llama.cpp's lines have two decimals of a MiB."""
+    measured = share(loaded, expected.device)
     rounding = 20_000
     assert measured.weights == pytest.approx(expected.weights, rel=0.005, abs=rounding)
     assert measured.kv_cache == pytest.approx(expected.kv_cache, rel=0.001, abs=rounding)
-    compute = expected.compute - (cost.logits if expected.device == "CPU" else 0)
+    # Where it takes trees, llama.cpp has a row of logits for every sequence from the beginning.
+    later = expected.device == "CPU" and loaded.model.branches == 1
+    compute = expected.compute - (cost.logits if later else 0)
     assert measured.compute - MIB < compute < 1.25 * measured.compute + MIB
 
 
