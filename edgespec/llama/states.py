@@ -25,7 +25,7 @@ _SET = ("_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
 _GET = ("_Z30llama_get_embeddings_layer_inpP13llama_contextj",
         "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z")  # fmt: skip
 GIVES_LAYERS = frozenset({
-    "llama", "qwen3", "qwen3moe", "qwen3next", "qwen35", "qwen35moe", "gemma4", "openai-moe", "lfm2",
+    "llama", "qwen3", "qwen3moe", "qwen3next", "qwen35", "qwen35moe", "gemma4", "gpt-oss", "lfm2",
     "mimo2", "nemotron_h", "hunyuan_vl", "bailingmoe3", "deepseek4",
 })  # fmt: skip
 """Architectures whose graph sets `t_layer_inp` (src/models/*.cpp)."""
