@@ -22,7 +22,7 @@ from edgespec.bench.measure import Plan, Run, measure
 from edgespec.bench.prompts import encode
 from edgespec.drafters.base import Draft, Policy
 from edgespec.drafters.lookup import LookupDrafter
-from edgespec.errors import ContextFullError, DecodeError, UsageError
+from edgespec.errors import Cancelled, ContextFullError, DecodeError, UsageError
 from edgespec.methods import WAYS, Means
 from edgespec.pair import Pair
 from edgespec.sampling import Sampling
@@ -262,6 +262,15 @@ def test_an_answer_starts_from_empty_caches_and_is_that_of_plain_decoding(pair: 
     assert {answer.stats.tokens for answer in answers} == {24}
     assert all(answer.outside and 0 < answer.outside < 1 for answer in answers)
     assert answers[0].sources == {"": 23}
+
+
+def test_half_an_answer_is_none(pair: Pair) -> None:
+    pair.interrupt(on=True)
+    try:
+        with pytest.raises(Cancelled):
+            arms_of(pair, ["lookup"], [2])[1].answerer.answer(order())
+    finally:
+        pair.interrupt(on=False)
 
 
 def test_only_learners_forget(pair: Pair) -> None:

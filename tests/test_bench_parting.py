@@ -10,6 +10,7 @@ import pytest
 from edgespec.bench.measure import Run
 from edgespec.bench.parting import Parted, parted
 from edgespec.bench.report import PLAIN
+from edgespec.errors import Cancelled
 from edgespec.model import Logits, Token
 from edgespec.sampling import Sampling
 from tests.bench_runs import AUTO, DRAFT_2, DRAFT_4, SERVER, run
@@ -34,7 +35,7 @@ class Asked:
 
     def parted(self, *runs: Run, sampling: Sampling | None = None) -> Parted:
         sampling = sampling or Sampling(temperature=0)
-        return parted(self.model, runs, PROMPTS, sampling, self.said.append)
+        return dict(parted(self.model, runs, PROMPTS, sampling, self.said.append))
 
 
 def answers(tokens: Sequence[int], **facts: float) -> list[Run]:
@@ -82,6 +83,16 @@ def test_the_prompt_is_that_of_the_turn() -> None:
 def test_an_answer_that_only_lacks_its_end_is_not_explained() -> None:
     both = [run(PLAIN, 10, tokens=(7, 7, 9)), run(SERVER, 10, tokens=(7, 7))]
     assert Asked().parted(*both) == {}
+
+
+def test_what_was_found_before_it_was_stopped_is_there() -> None:
+    asked = Asked()
+    runs = [*answers((8, 1, 1)), *answers((8, 1, 1), number=1)]
+    found = parted(asked.model, runs, PROMPTS, Sampling(temperature=0), asked.said.append)
+    assert next(found) == ((AUTO, runs[1].turn), 0.25)
+    asked.model.fail_at = 1
+    with pytest.raises(Cancelled):
+        next(found)
 
 
 def test_penalties_count() -> None:

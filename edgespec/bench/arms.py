@@ -12,8 +12,8 @@ import numpy as np
 from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
 from edgespec.engine import Acceptance, DecodeOptions, decode
-from edgespec.errors import UsageError
-from edgespec.events import Finished, FirstToken, Prefilled, Round
+from edgespec.errors import Cancelled, UsageError
+from edgespec.events import Finished, FirstToken, Prefilled, Reason, Round
 from edgespec.methods import WAYS, make_auto
 from edgespec.model import Token
 from edgespec.noise import SharedNoise
@@ -57,7 +57,7 @@ class Answerer(Protocol):
     """Who answers for an arm."""
 
     def answer(self, order: Order) -> Answer:
-        """One answer, from empty caches. Raises EdgeSpecError."""
+        """One answer, from empty caches. Raises EdgeSpecError, and `Cancelled` for half an answer."""
         ...
 
     def forget(self) -> bool:
@@ -131,6 +131,8 @@ class Local:
                 case Round():
                     tokens.extend(event.tokens)
                     sources[event.source] += 1
+                case Finished(reason=Reason.CANCELLED):
+                    raise Cancelled  # half an answer is none
                 case Prefilled() | Finished():
                     pass
         outside = 1 - (pair.native_seconds - native) / seconds

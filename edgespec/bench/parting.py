@@ -6,7 +6,7 @@ two best tokens nearly tie, and nowhere else; so the target is asked how far the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from edgespec.bench.measure import Run
@@ -39,14 +39,13 @@ def parted(
     encoded: Sequence[Sequence[Token]],
     sampling: Sampling,
     progress: Callable[[str], None],
-) -> Parted:
-    """Of all greedy answers that differ from the plain one of their turn; empties the cache.
+) -> Iterator[tuple[tuple[Key, Turn], float]]:
+    """Of all greedy answers that differ from the plain one of their turn, one after the other.
 
     `encoded` are the prompts by number. One pass over prompt and answer for each place; places that
-    several arms share are looked at once. Raises what the model raises.
+    several arms share are looked at once. Empties the cache. Raises what the model raises.
     """
     plain = {run.turn: run.answer.tokens for run in runs if run.key == PLAIN}
-    found: dict[tuple[Key, Turn], float] = {}
     margins: dict[tuple[tuple[Token, ...], Token, Token], float] = {}
     for run in runs:
         own = plain.get(run.turn)
@@ -61,9 +60,8 @@ def parted(
         if where not in margins:
             progress(f"looking where texts parted, place {len(margins) + 1}")
             margins[where] = _margin(model, *where, sampling)
-        found[run.key, run.turn] = margins[where]
+        yield (run.key, run.turn), margins[where]
     model.truncate(0)
-    return found
 
 
 def _margin(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import get_args
@@ -14,9 +15,9 @@ from edgespec.bench import plot, tables
 from edgespec.bench.arms import METHODS, Arm, arms_of, parse_methods
 from edgespec.bench.figures import make_report
 from edgespec.bench.measure import Plan, Run, measure
-from edgespec.bench.parting import Parted, parted
+from edgespec.bench.parting import Turn, parted
 from edgespec.bench.prompts import encode, read_prompts
-from edgespec.bench.report import SERVER, Report
+from edgespec.bench.report import SERVER, Key, Report
 from edgespec.cli import output
 from edgespec.cli.layers import settings_here
 from edgespec.cli.options import (
@@ -32,7 +33,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser
 from edgespec.cli.texts import add_text_options, with_texts
 from edgespec.engine import Acceptance
-from edgespec.errors import EdgeSpecError, UsageError
+from edgespec.errors import Cancelled, EdgeSpecError, UsageError
 from edgespec.methods import WAYS
 from edgespec.model import LanguageModel
 from edgespec.pair import Pair
@@ -271,17 +272,19 @@ def _carry_out(
 ) -> int:
     """Measure, and print what there is, also after Ctrl-C or when something breaks on the way."""
     runs: list[Run] = []
-    apart: Parted = {}
+    apart: dict[tuple[Key, Turn], float] = {}
     code, problem, complete = ExitCode.OK, None, False
-    try:
-        for run in measure(arms, plan, output.note):
-            runs.append(run)  # noqa: PERF402 - those before an exception are kept
-        complete = True
-        apart = parted(target, runs, plan.encoded, plan.sampling, output.note)
-    except KeyboardInterrupt:
-        code = ExitCode.INTERRUPTED
-    except EdgeSpecError as error:
-        problem = error
+    with _ended_politely():
+        try:
+            for run in measure(arms, plan, output.note):
+                runs.append(run)  # noqa: PERF402 - those before an exception are kept
+            complete = True
+            for which, logits in parted(target, runs, plan.encoded, plan.sampling, output.note):
+                apart[which] = logits  # noqa: PERF403 - see above
+        except (KeyboardInterrupt, Cancelled):
+            code = ExitCode.INTERRUPTED
+        except EdgeSpecError as error:
+            problem = error
     memory = {arm.key: arm.memory_bytes for arm in arms}
     repeatable = plan.acceptance != "rejection"
     report = make_report(
@@ -294,6 +297,18 @@ def _carry_out(
     if problem:
         raise problem
     return code
+
+
+@contextmanager
+def _ended_politely() -> Iterator[None]:
+    """Let a plain `kill` end it as Ctrl-C does, with what was measured: in the background there is no
+    other way.
+    """
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _show(report: Report, options: argparse.Namespace) -> None:

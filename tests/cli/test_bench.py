@@ -221,14 +221,17 @@ def test_what_cannot_be_asked(
     refused(edgespec("bench", *target, *given), part, code=2)
 
 
-def test_ctrl_c_keeps_what_was_finished(models: ModelFiles, prompts: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_finished_is_kept_when_it_is_ended(
+    models: ModelFiles, prompts: Path, how: signal.Signals
+) -> None:
     more = ["--prompts", str(prompts), "--methods", "lookup", "--lengths", "2", "--repeats", "9999"]
     with started("bench", *options(models["rambler"]), *more, "--max-tokens", "16") as process:
         assert process.stderr
         assert process.stdout
         while "repetition 2 of" not in (line := process.stderr.readline()):
             assert line, "it ended by itself"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(how)
         out, _ = process.communicate(timeout=LIMIT)
     assert process.returncode == 130
     assert out.startswith("talk\n\nmethod")
