@@ -350,6 +350,15 @@ def test_rows_are_measured_once() -> None:
     assert found.table.verify[8] == pytest.approx(0.18)
 
 
+def test_a_slow_target_gets_more_time() -> None:
+    clock = Clock()
+    model = TimedModel(clock, lambda tokens, depth, threads: 2 + 0.1 * tokens)
+    *_, found = rows(Bench(model, None, clock=clock), (1, 1))
+    assert found is not None
+    assert {1, 2, 4, 8, 16, 32} <= set(found.table.verify)
+    assert clock.now - 100 < 130
+
+
 def test_gains_follow_agreement_and_cost() -> None:
     table = CostTable(0, {n: 1 + 0.02 * n for n in (1, 2, 4, 8, 16, 32)})
     good, bad = Agreement(1000, 950), Agreement(1000, 300)

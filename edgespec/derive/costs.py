@@ -13,8 +13,10 @@ from edgespec.payoff import best
 from edgespec.quick import quick_steps
 from profiles.tuned import Gain
 
-ROW_SECONDS = 15.0
-"""For the rows of the target, which are measured once."""
+ROW_SECONDS, _MOST_SECONDS = 15.0, 120.0
+"""For the rows of the target, which are measured once, at least and at most."""
+_ROUNDS = 45
+"""So many single rows take as long as all sizes three times, more or less."""
 _STEP_SECONDS = 5.0
 _STEPS = 9
 _FEWEST = 3
@@ -31,7 +33,10 @@ class Rows:
 
 def rows(bench: Bench, threads: tuple[int, int]) -> Iterator[Rows | None]:
     """Measure the target's passes; gives None a pass, then the result. Raises what models raise."""
-    steps = quick_steps(bench, threads=threads, seconds=ROW_SECONDS)
+    bench.fill(bench.target, 1)
+    row = bench.timed(bench.target, 1, 1)
+    seconds = min(max(ROW_SECONDS, _ROUNDS * row), _MOST_SECONDS)
+    steps = quick_steps(bench, threads=threads, seconds=seconds)
     while True:
         try:
             next(steps)

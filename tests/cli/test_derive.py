@@ -60,8 +60,11 @@ def test_measured_and_kept(edgespec: Run, target: Path, store: Store) -> None:
     draft = store.read().with_id(pair.draft)
     assert draft.size == one["size"]
     assert read_header(store.path(draft)).metadata["llama.block_count"] == 3
-    ran = edgespec("run", "--model", "four", "go", "--max-tokens", "5", "--temp", "0")
+    # A fixed length, so that nothing is measured.
+    fixed = ("--draft-length", "2", "--threads", "1", "--max-tokens", "5", "--temp", "0")
+    ran = edgespec("run", "--model", "four", "go", *fixed, "--stats")
     assert ran.returncode == 0, ran.stderr
+    assert "tested" in ran.stderr
     assert list(store.partial.iterdir()) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -162,6 +163,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "read_prompts", lambda: prompts)
     monkeypatch.setattr(candidates, "ANSWER", 8)
     monkeypatch.setattr(costs, "ROW_SECONDS", 0.5)
+    monkeypatch.setattr(costs, "_MOST_SECONDS", 0.5)
     monkeypatch.setattr(costs, "_STEP_SECONDS", 0.0)
 
 
@@ -220,11 +222,12 @@ def test_exactly_what_was_asked_for_is_judged_by_a_text(four_layers: Path, tmp_p
 def test_cancelled_at_any_step(four_layers: Path, tmp_path: Path) -> None:
     wish = Wish(four_layers, LOAD, bits=("Q8_0",), layers=3)
     count = len(list(events(wish, tmp_path)))
-    for place in range(0, count - 1, max(1, count // 8)):
+    for place in range(0, count - 1, max(1, count // 5)):
         run = Deriving(wish, tmp_path)
         steps = run.steps()
-        for _ in range(place + 1):
-            next(steps)
+        told = list(islice(steps, place + 1))
+        if isinstance(told[-1], Derived):
+            continue  # fewer passes were measured this time
         run.cancel()
         with pytest.raises(Cancelled):
             list(steps)
