@@ -20,6 +20,7 @@ from edgespec.derive.recipes import (
     why_whole,
 )
 from edgespec.derive.search import Left
+from edgespec.derive.skipping import UnskippableError
 from edgespec.errors import EdgeSpecError, ModelFileError, OutOfMemoryError, UsageError
 from edgespec.fitting import shape
 from edgespec.llama.quantise import Job, planned_bytes
@@ -146,9 +147,11 @@ class Deriving:
             return
         try:
             yield from self._with_fewer_layers(judge)
-        except OutOfMemoryError as problem:
-            self._no_room = True
-            yield Notice(f"No layers are left out: {problem.message}")
+        except (OutOfMemoryError, UnskippableError) as problem:
+            if isinstance(wish.layers, int):
+                raise
+            self._no_room |= isinstance(problem, OutOfMemoryError)
+            yield Notice(f"No layers are left out. {problem.message}")
 
     def _usual(self) -> Sequence[str]:
         """Bits that make the target much smaller, none twice."""
@@ -172,7 +175,7 @@ class Deriving:
         except OutOfMemoryError as problem:
             path.unlink()
             self._no_room = True
-            yield Notice(f"{recipe.bits or 'A copy'} is left out: {problem.message}")
+            yield Notice(f"{recipe.bits or 'A copy'} is left out. {problem.message}")
             return
         self._done.append(found)
         for one in self._done:

@@ -30,6 +30,10 @@ _OUTPUTS = re.compile(
 """What a layer's two branches end in (src/llama-arch.cpp), and their biases."""
 
 
+class UnskippableError(EdgeSpecError):
+    """Layers that end in other matrices than are known here."""
+
+
 class SkippingModel:
     """A model on a copy of a file; `model` computes without the layers that are skipped."""
 
@@ -38,7 +42,7 @@ class SkippingModel:
     ) -> None:
         """Copy the file and load the copy onto the CPU: other devices copy what they are given.
 
-        Raises ModelFileError, OutOfMemoryError, OSError; EdgeSpecError where layers have other outputs.
+        Raises ModelFileError, OutOfMemoryError, OSError, UnskippableError.
         """
         self._outputs = layer_outputs(original)
         self._skipped: frozenset[int] = frozenset()
@@ -83,7 +87,8 @@ class SkippingModel:
 def layer_outputs(path: Path) -> dict[int, list[Extent]]:
     """By layer, what must be zero for it to add nothing.
 
-    Raises EdgeSpecError where a layer does not end in an attention and a feed-forward matrix, GGUFError.
+    Raises UnskippableError where a layer does not end in an attention and a feed-forward matrix, and
+    GGUFError.
     """
     found: dict[int, list[Extent]] = {}
     branches: dict[int, set[str]] = {}
@@ -96,7 +101,7 @@ def layer_outputs(path: Path) -> dict[int, list[Extent]]:
             found.setdefault(layer, []).append(extent)
             branches.setdefault(layer, set()).add(name.split(".")[2][:4])
     if not layers or any(not {"attn", "ffn_"} <= branches.get(one, set()) for one in layers):
-        raise EdgeSpecError(
+        raise UnskippableError(
             "The layers of this kind of model cannot be tried one by one.",
             "Leave layers out by number with --drop, or none with --layers all.",
         )

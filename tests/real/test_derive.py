@@ -28,6 +28,7 @@ from model_registry.gguf import read_header
 from model_registry.inspect import check_file
 from tests.conftest import ModelFiles
 from tests.gguf_files import byte_vocab, random_llama
+from tests.tiny_models import KINDS, Kind, tiny_model
 
 TEXT = [n * 37 % 1000 + 300 for n in range(40)]
 
@@ -247,6 +248,21 @@ def test_layers_that_go_by_number_stay(tmp_path: Path) -> None:
     told = list(events(Wish(source, LOAD, bits=("Q8_0", "Q4_0")), tmp_path))
     assert any("look back" in one.text for one in told if isinstance(one, Notice))
     assert {one.recipe.kind for one in told[-1].candidates} == {"bits"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("brief")
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_memory(kind: Kind, tmp_path: Path) -> None:
+    """Bits always; layers where none goes by its number and both its branches are known."""
+    source = tiny_model(kind, tmp_path / "source.gguf", layers=4, context=512)
+    told = list(events(Wish(source, LOAD, bits=("Q8_0", "Q4_0")), tmp_path))
+    derived = told[-1]
+    assert isinstance(derived, Derived)
+    assert derived.candidates[0].agreement.sampled > 0.9
+    found = {one.recipe.kind for one in derived.candidates}
+    assert found == ({"bits", "both"} if kind == "llama" else {"bits"})
+    whole = [one.text for one in told if isinstance(one, Notice)]
+    assert bool(whole) == (kind != "llama")
 
 
 def test_wishes_that_cannot_be_met(four_layers: Path, tmp_path: Path) -> None:
