@@ -258,7 +258,7 @@ def test_every_kind_of_memory(kind: Kind, tmp_path: Path) -> None:
     told = list(events(Wish(source, LOAD, bits=("Q8_0", "Q4_0")), tmp_path))
     derived = told[-1]
     assert isinstance(derived, Derived)
-    assert derived.candidates[0].agreement.sampled > 0.9
+    assert derived.candidates[0].agreement.sampled > 0.7
     found = {one.recipe.kind for one in derived.candidates}
     assert found == ({"bits", "both"} if kind == "llama" else {"bits"})
     whole = [one.text for one in told if isinstance(one, Notice)]
