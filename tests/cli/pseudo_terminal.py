@@ -7,8 +7,10 @@ import pty
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.cli.conftest import LIMIT, ROOT
 
@@ -47,6 +49,18 @@ class PseudoTerminal:
     def type(self, text: str) -> None:
         """As if written on the keyboard."""
         os.write(self._master, text.encode())
+
+    def interrupt(self) -> None:
+        """Ctrl-C by a person who has read what stands there: the process already waits.
+
+        Between a prompt and the wait for a key, CPython's readline takes a signal and sleeps all the same.
+        """
+        state = Path(f"/proc/{self._process.pid}/stat")
+        deadline = time.monotonic() + LIMIT
+        while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, "the process never waits for a key"
+            time.sleep(0.01)
+        self.type("\x03")
 
     def _more(self) -> bool:
         """Wait for more; False at the end."""

@@ -118,7 +118,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat(models: ModelFiles) -> None:
     more = ["--max-tokens", "400", "--plain=line"]
     with terminal(*arguments(models, *more)) as seen:
         seen.until("You: ")
-        seen.type("\x03")
+        seen.interrupt()
         assert "/quit leaves" in seen.until("You: ")
         seen.type(f"{COUNT}\r")
         seen.until("Answer: 1. 1\n")
