@@ -70,6 +70,15 @@ class ChatFormat:
         known = len(marker) == 1 and self._tokenizer.is_end(marker[0])
         return () if known else ("<|im_end|>", "<|im_start|>")
 
+    @property
+    def opens_thought(self) -> bool:
+        """Whether a prompt ends with the tag that opens a thought, so that an answer begins inside it."""
+        try:
+            text = self._way.render([Message("user", "?")])
+        except TemplateError:
+            return False
+        return text.rstrip().endswith(("<think>", "<thinking>"))
+
     def take_notices(self) -> list[str]:
         """What the user must be told since the last call."""
         notices, self._notices = self._notices, []

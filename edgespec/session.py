@@ -128,6 +128,11 @@ class Session:
         return WAYS[self._pair.method].length if chosen is None else chosen
 
     @property
+    def opens_thought(self) -> bool:
+        """Whether answers begin inside a thought: the chat template opens it. Safe while none runs."""
+        return self._format.opens_thought
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation, system message included, also what no longer fits the context."""
         return tuple(self._messages)

@@ -375,6 +375,12 @@ class TestAnswers:
         assert text.count("assistant\nhello world<|im_end|>") == 2
         assert holds(tokens, self.CHAT[1].tokens), "the other answer keeps its tokens"
 
+    @pytest.mark.parametrize(
+        "source", [THINKING, THINKING.removesuffix("<think>\n"), "{{ raise_exception('no') }}"]
+    )
+    def test_it_says_whether_an_answer_begins_inside_a_thought(self, source: str) -> None:
+        assert format_for(source).opens_thought is (source is THINKING)
+
     def test_an_answer_that_the_template_trims_does_not_cost_the_others_theirs(self) -> None:
         spaced = answer(b"\nhi")
         history = [HELLO, spaced, HELLO, self.CHAT[1], HELLO]

@@ -35,12 +35,17 @@ class SessionLike(Protocol):
 
     @property
     def method(self) -> str:
-        """`plain`, `draft` or `lookup`."""
+        """One of `edgespec.methods.WAYS`."""
         ...
 
     @property
     def draft_length(self) -> int:
         """The most tokens drafted in one round."""
+        ...
+
+    @property
+    def opens_thought(self) -> bool:
+        """Whether answers begin inside a thought, without a tag that opens it."""
         ...
 
     @property

@@ -77,9 +77,11 @@ class App:
         return self.terminal.wait(READY, EMPTY_PROMPT)
 
     def ask(self, text: str) -> None:
-        """Send a message."""
+        """Send a message; it is sent when this returns."""
         self.terminal.type(text)
+        self.terminal.wait(text[-20:], gone=(EMPTY_PROMPT,))
         self.terminal.press("Enter")
+        self.terminal.wait(EMPTY_PROMPT)
 
     def answering(self) -> None:
         """Wait until an answer runs and some of it is there."""

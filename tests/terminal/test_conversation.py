@@ -68,7 +68,8 @@ def test_leaving_while_it_answers(open_terminal: Open, rambler: list[str], how: 
     if how == "key":
         terminal.press("C-q")
     elif how == "command":
-        app.ask("/quit")
+        app.terminal.type("/quit")
+        app.terminal.press("Enter")
     else:
         app.process.send_signal(signal.SIGTERM)
     assert app.left() == 0

@@ -72,6 +72,7 @@ class FakeSession:
         self.draft_name: str | None = "Fake-100M-Q8_0"
         self.method = "draft"
         self.draft_length = 8
+        self.opens_thought = False
         self.context_size = 2048
         self.context_used = 512
         self.asked: list[str] = []

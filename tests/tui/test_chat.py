@@ -53,6 +53,19 @@ async def test_an_answer_is_streamed_and_its_final_text_is_drawn() -> None:
     assert session.asked == ["Hi there"]
 
 
+async def test_an_answer_that_the_template_begins_inside_a_thought_is_folded() -> None:
+    session = FakeSession(answer("All of this is a thought."), answer("One more.\n</think>\nDone."))
+    session.opens_thought = True
+    async with make_app(session).run_test() as pilot:
+        await ready(pilot)
+        await send(pilot, "Hi there")
+        await settled(pilot)
+        assert "All of this" not in drawn(pilot)
+        await send(pilot, "And now?")
+        await until(pilot, lambda: "Done." in drawn(pilot))
+        assert "One more." not in drawn(pilot)
+
+
 @pytest.mark.parametrize("width", [1, 3, 7, 50])
 async def test_markdown_in_pieces_ends_as_the_whole_would(width: int) -> None:
     pieces = [MARKDOWN[i : i + width] for i in range(0, len(MARKDOWN), width)]

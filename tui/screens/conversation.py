@@ -146,7 +146,8 @@ class ConversationScreen(PictureScreen):
         self.set_phase(Phase.ANSWERING)
         self.status = replace(self.status, activity="reading", stats=Stats())
         self.panel.begin()
-        await self.transcript.begin_answer(again=again)
+        thinking = self.session is not None and self.session.opens_thought
+        await self.transcript.begin_answer(again=again, thinking=thinking)
         self.start_reply(start)
 
     # What the worker thread tells
