@@ -27,14 +27,14 @@ def weights() -> Iterator[Weights]:
 
 @pytest.fixture
 def model(weights: Weights) -> Iterator[LlamaModel]:
-    found = LlamaModel(weights, context=128, threads=2, max_rows=16, branches=8)
+    found = LlamaModel(weights, context=128, threads=1, max_rows=16, branches=8)
     yield found
     found.close()
 
 
 def linear(weights: Weights, tokens: Sequence[Token]) -> Logits:
     """The logits after the last of `tokens`, in a cache of their own."""
-    fresh = LlamaModel(weights, context=128, threads=2)
+    fresh = LlamaModel(weights, context=128, threads=1)
     row: Logits = fresh.extend(tokens, rows=1)[0].copy()
     fresh.close()
     return row
@@ -116,7 +116,7 @@ def test_a_tree_that_is_interrupted_leaves_the_text(model: LlamaModel, weights: 
 def test_chains_round_the_same_whether_trees_are_possible_or_not(weights: Weights) -> None:
     rows = []
     for branches in (1, 8):
-        one = LlamaModel(weights, context=128, threads=2, max_rows=16, branches=branches)
+        one = LlamaModel(weights, context=128, threads=1, max_rows=16, branches=branches)
         one.extend(TEXT, rows=0)
         rows.append(one.extend(NODES, rows=7).copy())
         one.close()
