@@ -63,7 +63,10 @@ def parser() -> Parser:
 
 def _table(store: Store, contents: Contents) -> str:
     if not contents.models:
-        return "Nothing is stored yet. `edgespec search` shows what can be pulled.\n"
+        return (
+            "Nothing is stored yet: the small model that comes with EdgeSpec answers. "
+            "`edgespec search` shows what can be pulled.\n"
+        )
     rows: list[tuple[str, ...]] = [_HEAD]
     rows += [_pair_row(store, contents, pair) for pair in contents.pairs]
     rows += [_model_row(store, contents, model) for model in contents.models]

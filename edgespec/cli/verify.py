@@ -32,8 +32,10 @@ def main(arguments: Sequence[str]) -> int:
                 for one in results
             ]
         )
-    else:
+    elif results or contents.broken:
         _print(results)
+    else:
+        output.answer("Nothing is stored yet, so there is nothing to verify.\n")
     for problem in contents.broken:
         output.note(f"Not checked: {problem}")
     fine = not contents.broken and not any(one.problems for one in results)
@@ -57,8 +59,9 @@ def _chosen(contents: Contents, names: Sequence[str]) -> list[ModelRecord]:
         pair, model = contents.pair(name), contents.model(name)
         ids = (pair.target, pair.draft) if pair else (model.id,) if model else ()
         if not ids:
-            known = ", ".join(contents.names()[:8]) or "nothing"
-            raise UsageError(f"Nothing called {name} is stored.", f"There is {known}.")
+            known = contents.names()[:8]
+            hint = f"There are {', '.join(known)}." if known else "Nothing is stored yet."
+            raise UsageError(f"Nothing called {name} is stored.", hint)
         chosen |= {one: contents.with_id(one) for one in ids}
     return list(chosen.values())
 

@@ -127,6 +127,13 @@ def test_pull_list_show_run_rm(run: Run, hub: FakeHub, monkeypatch: pytest.Monke
     assert "Nothing is stored yet" in run("list")[1]
 
 
+def test_an_empty_store_has_nothing_to_verify(run: Run) -> None:
+    assert run("verify") == (0, "Nothing is stored yet, so there is nothing to verify.\n", "")
+    code, _, err = run("verify", "toys")
+    assert code == 2
+    assert "Nothing is stored yet." in err
+
+
 def test_pull_as_json(run: Run, hub: FakeHub) -> None:
     code, out, _ = run("pull", BIG, "--json")
     events = [json.loads(line) for line in out.splitlines()]
