@@ -48,6 +48,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("detach", "Take the added files away"),
     Command("model", "Load another model and keep the conversation", "NAME"),
     Command("draft", "Load another draft, or none", "NAME|none"),
+    Command("method", "Show or choose how drafts are made", "[NAME]"),
     Command("system", "Show or change the system prompt", "[TEXT]"),
     Command("set", "Show or change how answers are drawn", "[NAME VALUE]"),
     Command("copy", "Copy the answer, its code, or all", "[code|all]"),

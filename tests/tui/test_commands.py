@@ -37,8 +37,8 @@ from tui.screens.persona import PersonaScreen
 from tui.widgets.prompt import Prompt
 
 ALL = (
-    "help new history models tune persona attach detach model draft system set copy edit again continue"
-    " branch think tint panel rename folder export quit"
+    "help new history models tune persona attach detach model draft method system set copy edit again"
+    " continue branch think tint panel rename folder export quit"
 )
 
 

@@ -249,6 +249,26 @@ async def test_another_model_goes_on_with_the_conversation() -> None:
         assert screen(pilot).settings.load.model == "large"
 
 
+async def test_another_method_goes_on_with_the_conversation() -> None:
+    models = Models()
+    app = EdgeSpecApp(
+        Settings(load=Load(model="small")), Services(open_session=models, open_history=None)
+    )
+    async with app.run_test(size=(120, 40)) as pilot:
+        await ready(pilot)
+        await talk(pilot, "first")
+        await command(pilot, "/method plain")
+        await until(pilot, lambda: len(models.opened) == 2)
+        await ready(pilot)
+        assert [one.content for one in models.opened[1].messages] == ["first", "from small"]
+        assert screen(pilot).settings.load == Load(model="small", method="plain")
+        await command(pilot, "/method")
+        assert "The method is plain. There are" in drawn(pilot)
+        await command(pilot, "/method magic")
+        assert "There is no method called magic." in errors(pilot)[0]
+    assert len(models.opened) == 2
+
+
 async def test_where_no_model_could_be_loaded_another_can() -> None:
     models = Models()
     app = EdgeSpecApp(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 from textual import on
 
-from edgespec.errors import EdgeSpecError
-from edgespec.settings import in_words, with_value
+from edgespec.errors import EdgeSpecError, UsageError
+from edgespec.settings import Method, in_words, with_value
 from tui.messages import DownloadEnded
 from tui.phase import REFUSALS, Phase
 from tui.screens.keeping import KeepingScreen
@@ -78,6 +78,19 @@ class ChoosingScreen(KeepingScreen):
     async def action_draft(self, argument: str) -> None:
         """Load another draft, or none."""
         await self.load(replace(self.settings.load, draft=argument))
+
+    async def action_method(self, argument: str = "") -> None:
+        """Show how drafts are made, or load the same models for another way."""
+        names = get_args(Method)
+        if argument in names:
+            await self.load(replace(self.settings.load, method=cast("Method", argument)))
+            return
+        known = f"There are {', '.join(names)}."
+        if argument:
+            error = UsageError(f"There is no method called {argument}.", known)
+            await self.say(f"Error: {error}", error=True)
+        else:
+            await self.say(f"The method is {self.settings.load.method}. {known}")
 
     async def action_set(self, argument: str = "") -> None:
         """Show or change temperature and the like; it holds from the next answer on."""
