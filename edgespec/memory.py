@@ -78,6 +78,32 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelMemory:
+    """What one model takes, as llama.cpp said when it was loaded."""
+
+    name: str
+    shares: tuple[Share, ...]
+    """Bytes by device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes."""
+
+    process: int
+    """Resident size of this process."""
+    weights: int
+    """Model files of target and draft."""
+    kv_cache: int
+    """Key-value caches of target and draft."""
+    models: tuple[ModelMemory, ...] = ()
+    """Target and, where there is one, draft."""
+    devices: tuple[Device, ...] = ()
+    """Those that hold any of it, RAM last, with what is free now; one behind an RPC server as it was after
+    loading."""
+
+
+@dataclass(frozen=True, slots=True)
 class ModelCost:
     """A model as it is to be loaded; says what each of its layers costs.
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 
 import psutil
 
@@ -17,47 +16,20 @@ from edgespec.errors import ContextFullError, EdgeSpecError, UsageError
 from edgespec.events import Reason
 from edgespec.fitting import device_now
 from edgespec.grammar.constraint import Constraints
-from edgespec.llama.templates import BuiltinTemplate, builtin_names
-from edgespec.llama.weights import Weights
+from edgespec.llama.templates import chosen_template
 from edgespec.measuring import TuneEvent
-from edgespec.memory import Device, Share
+from edgespec.memory import Memory, ModelMemory
 from edgespec.methods import WAYS
 from edgespec.model import Token
 from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
 from edgespec.settings import Settings
-from edgespec.templates import JinjaTemplate, Template, choose_template, special_texts
+from edgespec.templates import choose_template
 from edgespec.tune import tune_events
 from edgespec.tuning import recorded
 from edgespec.window import ContextWindow, Prompt
 from profiles.tuned import Tuned
-
-
-@dataclass(frozen=True, slots=True)
-class ModelMemory:
-    """What one model takes, as llama.cpp said when it was loaded."""
-
-    name: str
-    shares: tuple[Share, ...]
-    """Bytes by device."""
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """Bytes."""
-
-    process: int
-    """Resident size of this process."""
-    weights: int
-    """Model files of target and draft."""
-    kv_cache: int
-    """Key-value caches of target and draft."""
-    models: tuple[ModelMemory, ...] = ()
-    """Target and, where there is one, draft."""
-    devices: tuple[Device, ...] = ()
-    """Those that hold any of it, RAM last, with what is free now; one behind an RPC server as it was after
-    loading."""
 
 
 class Session:
@@ -69,7 +41,9 @@ class Session:
         self._settings = settings
         weights = pair.target.weights
         template, notices = choose_template(
-            weights.tokenizer, weights.chat_template, _override(settings.chat_template, weights)
+            weights.tokenizer,
+            weights.chat_template,
+            chosen_template(settings.chat_template, weights.tokenizer),
         )
         self._format = ChatFormat(weights.tokenizer, template)
         self._window = self._new_window()
@@ -377,20 +351,3 @@ class Session:
 
 def _turns(count: int) -> str:
     return "the oldest turn" if count == 1 else f"the {count} oldest turns"
-
-
-def _override(choice: str | None, weights: Weights) -> Template | None:
-    """The chat template that a person named. Raises UsageError, TemplateError."""
-    if choice is None:
-        return None
-    if choice in builtin_names():
-        return BuiltinTemplate(choice)
-    path = Path(choice).expanduser()
-    try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{choice!r} is neither a chat format that llama.cpp knows nor a readable file.",
-            f"Known formats: {', '.join(builtin_names())}.",
-        ) from error
-    return JinjaTemplate(source, *special_texts(weights.tokenizer), name=path.name)

@@ -10,7 +10,7 @@ from edgespec.reply import ReplyEvent
 
 if TYPE_CHECKING:
     from edgespec.measuring import TuneEvent
-    from edgespec.session import Memory
+    from edgespec.memory import Memory
     from edgespec.settings import Settings
     from profiles.tuned import Tuned
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from pathlib import Path
 
 import llama_cpp
 
 from edgespec.conversation import Message
-from edgespec.errors import TemplateError
+from edgespec.errors import TemplateError, UsageError
+from edgespec.model import Tokenizer
+from edgespec.templates import JinjaTemplate, Template, special_texts
 
 
 def builtin_names() -> list[str]:
@@ -45,3 +48,23 @@ class BuiltinTemplate:
             if length <= room:
                 return text.raw[:length].decode("utf-8", errors="replace")
             room = length
+
+
+def chosen_template(choice: str | None, tokenizer: Tokenizer) -> Template | None:
+    """The chat template that a person named: one of llama.cpp's, or a file with Jinja; None for none.
+
+    Raises UsageError, TemplateError.
+    """
+    if choice is None:
+        return None
+    if choice in builtin_names():
+        return BuiltinTemplate(choice)
+    path = Path(choice).expanduser()
+    try:
+        source = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{choice!r} is neither a chat format that llama.cpp knows nor a readable file.",
+            f"Known formats: {', '.join(builtin_names())}.",
+        ) from error
+    return JinjaTemplate(source, *special_texts(tokenizer), name=path.name)

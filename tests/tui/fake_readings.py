@@ -10,8 +10,7 @@ from textual.containers import Container
 from textual.widgets import Static
 
 from edgespec.events import FirstToken, Prefilled, Round
-from edgespec.memory import Device, Share
-from edgespec.session import Memory, ModelMemory
+from edgespec.memory import Device, Memory, ModelMemory, Share
 from edgespec.stats import Stats
 from tui.widgets.instruments import SIDE_WIDTH, InstrumentsPanel
 from tui.widgets.instruments_compact import COMPACT_HEIGHT

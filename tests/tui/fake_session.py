@@ -9,8 +9,8 @@ from edgespec.conversation import Message
 from edgespec.errors import UsageError
 from edgespec.events import FirstToken, Prefilled, Reason, Round
 from edgespec.measuring import TuneEvent
+from edgespec.memory import Memory
 from edgespec.reply import ReplyDone, ReplyEvent, StatsChanged, TextDelta
-from edgespec.session import Memory
 from edgespec.settings import Settings
 from edgespec.stats import Stats
 from profiles.tuned import Tuned

@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from edgespec.session import Memory
+from edgespec.memory import Memory
 from edgespec.stats import Stats
 from tests.tui.driving import eventually
 from tests.tui.fake_readings import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from edgespec.session import Memory
+from edgespec.memory import Memory
 from edgespec.stats import Stats
 from tests.tui.driving import drawn, make_app, ready, send, settled, status, until
 from tests.tui.fake_session import STATS, FakeSession, Gate, answer

@@ -23,7 +23,7 @@ from tui.widgets.readings import Readings
 from tui.widgets.turn import printable
 
 if TYPE_CHECKING:
-    from edgespec.session import Memory
+    from edgespec.memory import Memory
 
 REDRAW_SECONDS = 0.25
 """Least time between two redraws."""

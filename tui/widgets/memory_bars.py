@@ -9,8 +9,7 @@ from tui.widgets.status_line import size
 from tui.widgets.turn import printable
 
 if TYPE_CHECKING:
-    from edgespec.memory import Device, Share
-    from edgespec.session import Memory
+    from edgespec.memory import Device, Memory, Share
 
 ROLES = (("target", OURS), ("draft", DRAFTS))
 LEAST_BAR = 4

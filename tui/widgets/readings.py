@@ -28,7 +28,7 @@ from tui.widgets.gauges import (
 from tui.widgets.status_line import is_plain, rate, speed_up_words
 
 if TYPE_CHECKING:
-    from edgespec.session import Memory
+    from edgespec.memory import Memory
 
 LETTERS = {"plain": NOT_DRAFTED, "lookahead": "A", "draft+tree": "T"}
 """What stands for a way to draft, where that is not the first letter of its name."""

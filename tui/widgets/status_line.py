@@ -15,7 +15,7 @@ from textual.widget import Widget
 from edgespec.stats import Stats
 
 if TYPE_CHECKING:
-    from edgespec.session import Memory
+    from edgespec.memory import Memory
 
 UNKNOWN = "—"
 SEPARATOR = " │ "
