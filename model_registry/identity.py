@@ -31,8 +31,14 @@ def identify(path: Path, store: Store | None = None) -> str:
     GGUFError, ModelFileProblem for a set of parts that is not one, OSError as `open` does.
     """
     record = _stored(path, store or Store.default())
-    if record:
-        return f"store:{record.id}"
+    return f"store:{record.id}" if record else content_digest(path)
+
+
+def content_digest(path: Path) -> str:
+    """The `sample:...` of `identify`, whether the file is in the store or not.
+
+    For what travels with a file, as a head that was trained for it. Raises as `identify`.
+    """
     digest = hashlib.sha256()
     for part in split_parts(path, read_header(path)):
         digest.update(_sample(part))
