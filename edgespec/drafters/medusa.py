@@ -166,7 +166,8 @@ def likeliest(logits: Logits, most: int) -> tuple[NDArray[np.int64], NDArray[np.
     order = np.lexsort(
         (top, -values)
     )  # of equal ones the smaller place, whatever the partition did
-    top, values = (np.take_along_axis(one, order, axis=1) for one in (top, values))
+    top = np.take_along_axis(top, order, axis=1)
+    values = np.take_along_axis(values, order, axis=1)
     total = np.exp(logits - values[:, :1]).sum(axis=1, dtype=np.float64)
     return top, np.exp(values - values[:, :1]) / total[:, None]
 

@@ -123,7 +123,7 @@ def save(
         "vocabulary": np.ascontiguousarray(vocabulary, np.int32),
         "calibration": np.array([(one.temperature, one.coverage) for one in pairs], np.float32),
     }
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    partial = path.with_name(f"{path.name}.part")
     try:
         save_file(tensors, partial, about.as_metadata())
         read(partial).load()
