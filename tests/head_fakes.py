@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +67,12 @@ def about(*digests: str, width: int = 8, vocab: int = 20) -> About:
     )
 
 
-def arrays(heads: int = 3, width: int = 8, tokens: int = 6, seed: int = 0) -> dict[str, NDArray[np.floating]]:
+class Arrays(TypedDict):
+    blocks: NDArray[np.float32]
+    output: NDArray[np.float32]
+
+
+def arrays(heads: int = 3, width: int = 8, tokens: int = 6, seed: int = 0) -> Arrays:
     rng = np.random.default_rng(seed)
     return {
         "blocks": rng.normal(size=(heads, width, width)).astype(np.float32),

@@ -24,10 +24,13 @@ Tensors = dict[str, NDArray[Any]]
 def as_defined(blocks: NDArray[Any], output: NDArray[Any], state: NDArray[Any]) -> NDArray[Any]:
     """The formula, in float64."""
     inner = blocks.astype(np.float64) @ state.astype(np.float64)
-    return (inner / (1 + np.exp(-inner)) + state) @ output.astype(np.float64).T
+    hidden: NDArray[Any] = inner / (1 + np.exp(-inner)) + state
+    return hidden @ output.astype(np.float64).T
 
 
-@pytest.mark.parametrize(("heads", "width", "tokens"), [(1, 1, 1), (3, 7, 5), (4, 576, 300), (2, 96, 4097)])
+@pytest.mark.parametrize(
+    ("heads", "width", "tokens"), [(1, 1, 1), (3, 7, 5), (4, 576, 300), (2, 96, 4097)]
+)
 def test_logits_are_those_of_the_formula(heads: int, width: int, tokens: int) -> None:
     made = arrays(heads, width, tokens)
     state = np.random.default_rng(1).normal(size=width).astype(np.float32)
@@ -94,9 +97,13 @@ def test_calibration_of_a_head_that_is_never_right() -> None:
 def test_a_file_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     path = tmp_path / "h.safetensors"
     made = arrays()
-    calibration = [Calibration(1.5, 0.9), Calibration(0.5, 1.0), Calibration(2.0, 0.25)]
+    calibration = [Calibration(1.5, 0.75), Calibration(0.5, 1.0), Calibration(2.0, 0.25)]
     saved = file.save(
-        path, about("a", "b"), **made, vocabulary=np.array([1, 2, 3, 5, 8, 13]), calibration=calibration
+        path,
+        about("a", "b"),
+        **made,
+        vocabulary=np.array([1, 2, 3, 5, 8, 13]),
+        calibration=calibration,
     )
     found = file.read(path)
     assert found == saved
@@ -107,9 +114,9 @@ def test_a_file_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     assert heads.count == 3
     assert heads.vocabulary.tolist() == [1, 2, 3, 5, 8, 13]
     assert heads.calibration == tuple(calibration)
-    rounded = {name: array.astype(np.float16) for name, array in made.items()}
+    blocks, output = made["blocks"].astype(np.float16), made["output"].astype(np.float16)
     state = np.ones(8, np.float32)
-    wanted = MedusaHeads(**rounded, vocabulary=range(6), calibration=calibration)
+    wanted = MedusaHeads(blocks, output, range(6), calibration)
     assert np.array_equal(heads.logits(state, 3), wanted.logits(state, 3))
 
 
@@ -146,7 +153,7 @@ def test_what_looks_like_a_head(tmp_path: Path) -> None:
     assert not file.is_head(tmp_path / "gone")
 
 
-def card(**changes: Any) -> dict[str, str]:
+def card(**changes: object) -> dict[str, str]:
     data = json.loads(about().as_metadata()[KEY])
     data |= changes
     return {KEY: json.dumps({key: value for key, value in data.items() if value is not None})}
@@ -154,7 +161,8 @@ def card(**changes: Any) -> dict[str, str]:
 
 def tensors(**changes: NDArray[Any] | None) -> Tensors:
     made: dict[str, NDArray[Any] | None] = {
-        **{name: array.astype(np.float16) for name, array in arrays().items()},
+        "blocks": arrays()["blocks"].astype(np.float16),
+        "output": arrays()["output"].astype(np.float16),
         "vocabulary": np.arange(6, dtype=np.int32),
         "calibration": np.ones((3, 2), np.float32),
         **changes,
@@ -188,7 +196,9 @@ def tensors(**changes: NDArray[Any] | None) -> Tensors:
         (card(training=[]), "training is no dict"),
     ],
 )
-def test_a_card_that_says_something_else(tmp_path: Path, metadata: dict[str, str], says: str) -> None:
+def test_a_card_that_says_something_else(
+    tmp_path: Path, metadata: dict[str, str], says: str
+) -> None:
     path = tmp_path / "h.safetensors"
     save_file(tensors(), path, metadata)
     with pytest.raises(ModelFileError, match=says) as caught:
@@ -206,7 +216,10 @@ def test_a_card_that_says_something_else(tmp_path: Path, metadata: dict[str, str
         ({"vocabulary": np.zeros(6, np.float32)}, "vocabulary is of the type F32, not I32 or I64"),
         ({"blocks": np.zeros((3, 8, 7), np.float16)}, r"not \[3, 8, 8\]"),
         ({"output": np.zeros((5, 8), np.float16)}, r"vocabulary has the shape \[6\], not \[5\]"),
-        ({"blocks": np.zeros((2, 8, 8), np.float16)}, r"calibration has the shape \[3, 2\], not \[2, 2\]"),
+        (
+            {"blocks": np.zeros((2, 8, 8), np.float16)},
+            r"calibration has the shape \[3, 2\], not \[2, 2\]",
+        ),
         (
             {
                 "blocks": np.zeros((17, 8, 8), np.float16),
@@ -227,7 +240,10 @@ def test_tensors_that_are_others(tmp_path: Path, changes: Tensors, says: str) ->
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"output": np.full((6, 8), np.nan, np.float16)}, "output holds numbers that are not finite"),
+        (
+            {"output": np.full((6, 8), np.nan, np.float16)},
+            "output holds numbers that are not finite",
+        ),
         ({"vocabulary": np.array([0, 1, 1, 2, 3, 4], np.int32)}, "do not ascend"),
         ({"vocabulary": np.array([0, 1, 2, 3, 4, 20], np.int64)}, "that the target lacks"),
         ({"vocabulary": np.array([-1, 1, 2, 3, 4, 5], np.int64)}, "that the target lacks"),
@@ -281,6 +297,8 @@ def test_a_head_serves_the_models_that_it_names_and_no_other(tmp_path: Path) -> 
     found = head_file(tmp_path / "h.safetensors", "one", "two")
     found.about.check_target(found.path, "one", "x")
     found.about.check_target(found.path, "two", "x")
-    with pytest.raises(PairError, match=r"h\.safetensors cannot draft for Other: .* model one and model two") as caught:
+    with pytest.raises(
+        PairError, match=r"h\.safetensors cannot draft for Other: .* model one and model two"
+    ) as caught:
         found.about.check_target(found.path, "three", "Other")
     assert "edgespec train medusa" in caught.value.hint
