@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.heads import file
-from edgespec.heads.about import MEDUSA, About, Trained
+from model_registry.heads import MEDUSA, About, Trained
 from edgespec.heads.file import HeadFile
 from edgespec.model import HiddenStates, Logits, Token
 

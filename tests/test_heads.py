@@ -14,7 +14,7 @@ from safetensors.numpy import save_file
 
 from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.heads import file
-from edgespec.heads.about import KEY
+from model_registry.heads import KEY
 from edgespec.heads.medusa import Calibration, MedusaHeads, calibrated
 from tests.head_fakes import about, arrays, head_file
 
@@ -295,10 +295,18 @@ def test_files_that_are_none(tmp_path: Path, damage: Callable[[Path], None]) -> 
 
 def test_a_head_serves_the_models_that_it_names_and_no_other(tmp_path: Path) -> None:
     found = head_file(tmp_path / "h.safetensors", "one", "two")
-    found.about.check_target(found.path, "one", "x")
-    found.about.check_target(found.path, "two", "x")
-    with pytest.raises(
-        PairError, match=r"h\.safetensors cannot draft for Other: .* model one and model two"
-    ) as caught:
-        found.about.check_target(found.path, "three", "Other")
+    found.check_target("one", "x", 8, 20)
+    found.check_target("two", "x", 8, 20)
+    words = r"h\.safetensors cannot draft for Other: .* model one and model two"
+    with pytest.raises(PairError, match=words) as caught:
+        found.check_target("three", "Other", 8, 20)
     assert "edgespec train medusa" in caught.value.hint
+
+
+@pytest.mark.parametrize(("width", "vocabulary"), [(9, 20), (8, 21)])
+def test_a_head_whose_numbers_do_not_fit_is_refused(
+    tmp_path: Path, width: int, vocabulary: int
+) -> None:
+    found = head_file(tmp_path / "h.safetensors", "one")
+    with pytest.raises(PairError, match=f"8 numbers and knows 20 .* {width} and {vocabulary}"):
+        found.check_target("one", "x", width, vocabulary)

@@ -1,4 +1,4 @@
-"""Head files: safetensors (Hugging Face's format) with a card in the metadata, see `edgespec.heads.about`.
+"""Head files: safetensors (Hugging Face's format) with a card in the metadata, see `model_registry.heads`.
 
 Tensors of the kind `medusa`, for H heads on states of E numbers, which know S of the target's tokens:
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from edgespec.errors import EdgeSpecError, ModelFileError
-from edgespec.heads.about import MEDUSA, About, parse
+from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.heads.medusa import Calibration, MedusaHeads
-from model_registry.inspect import check_exists
+from model_registry.heads import MEDUSA, About, Tensor, Trained, is_head, read_card
 from model_registry.problem import ModelFileProblem
 
-SUFFIX = ".safetensors"
+__all__ = ["About", "HeadFile", "Trained", "is_head", "read", "save"]
+
 _MOST_HEADS = 16
 _FLOATS = ("F16", "F32")
 _WHOLE = ("I32", "I64")
@@ -49,10 +49,31 @@ class HeadFile:
     """How many of the target's tokens it knows."""
 
     @property
+    def name(self) -> str:
+        """For people: the file's, without folder and ending."""
+        return self.path.stem
+
+    @property
     def nbytes(self) -> int:
         """What its matrices take in memory, in bytes."""
         width = self.about.hidden_size
         return 4 * width * (self.heads * width + self.tokens)
+
+    def check_target(self, digest: str, name: str, width: int, vocabulary: int) -> None:
+        """Raise PairError unless it is for the target with this digest, width of states and vocabulary."""
+        if not self.about.serves(digest):
+            raise PairError(
+                f"The head {self.path.name} cannot draft for {name}: it was trained for "
+                f"{self.about.target_names}, and serves no other model and no other quantisation.",
+                f"Train one for it (edgespec train {self.about.kind}), or use --draft lookup.",
+            )
+        if (self.about.hidden_size, self.about.vocab_size) != (width, vocabulary):
+            raise PairError(
+                f"The head {self.path.name} cannot draft for {name}: it reads states of "
+                f"{self.about.hidden_size} numbers and knows {self.about.vocab_size} tokens, not "
+                f"{width} and {vocabulary}.",
+                _AGAIN,
+            )
 
     def load(self) -> MedusaHeads:
         """Read the numbers. Raises ModelFileError."""
@@ -73,33 +94,17 @@ class HeadFile:
         return MedusaHeads(arrays["blocks"], arrays["output"], vocabulary, pairs)
 
 
-def is_head(path: Path) -> bool:
-    """Whether a file looks like one by its first bytes; nothing else is checked."""
-    with suppress(OSError), path.open("rb") as file:
-        start = file.read(9)
-        return start[:4] != b"GGUF" and start[8:] == b"{"
-    return False
-
-
 def read(path: Path) -> HeadFile:
     """What a file says about itself and its tensors, without their numbers. Raises ModelFileError."""
-    try:
-        check_exists(path)
-    except ModelFileProblem as problem:
-        raise ModelFileError(problem.message, problem.hint) from problem
-    with _explained(path), safe_open(path, framework="numpy") as file:
-        about = parse(path, file.metadata())
-        if about.kind != MEDUSA:
-            raise ModelFileError(
-                f"The head {path} is of the kind {about.kind!r}, which this EdgeSpec does not know.",
-                "Use a newer EdgeSpec, or train a Medusa head: edgespec train medusa.",
-            )
-        found: dict[str, tuple[list[int], str]] = {}
-        for name in file.keys():  # noqa: SIM118 - no mapping
-            part = file.get_slice(name)
-            found[name] = list(part.get_shape()), part.get_dtype()
-    heads, tokens = _check_tensors(path, about, found)
-    return HeadFile(path, about, heads, tokens)
+    with _explained(path):
+        card = read_card(path)
+    if card.about.kind != MEDUSA:
+        raise ModelFileError(
+            f"The head {path} is of the kind {card.about.kind!r}, which this EdgeSpec does not know.",
+            "Use a newer EdgeSpec, or train a Medusa head: edgespec train medusa.",
+        )
+    heads, tokens = _check_tensors(path, card.about, card.tensors)
+    return HeadFile(path, card.about, heads, tokens)
 
 
 def save(
@@ -147,34 +152,31 @@ _TENSORS: Mapping[str, tuple[str, ...]] = {
 """By name, the types that a tensor may have."""
 
 
-def _check_tensors(
-    path: Path, about: About, found: Mapping[str, tuple[list[int], str]]
-) -> tuple[int, int]:
+def _check_tensors(path: Path, about: About, found: Mapping[str, Tensor]) -> tuple[int, int]:
     """How many heads and tokens there are. Raises ModelFileError."""
     missing = [name for name in _TENSORS if name not in found]
     if missing:
         raise _damaged(path, f"it lacks {' and '.join(missing)}")
     for name, types in _TENSORS.items():
-        if found[name][1] not in types:
-            raise _damaged(
-                path, f"{name} is of the type {found[name][1]}, not {' or '.join(types)}"
-            )
+        if found[name].kind not in types:
+            kind = found[name].kind
+            raise _damaged(path, f"{name} is of the type {kind}, not {' or '.join(types)}")
     width = about.hidden_size
-    heads, tokens = found["blocks"][0][0], found["output"][0][0]
+    heads, tokens = (found[name].shape[:1] or (0,) for name in ("blocks", "output"))
     shapes = {
-        "blocks": [heads, width, width],
-        "output": [tokens, width],
-        "vocabulary": [tokens],
-        "calibration": [heads, 2],
+        "blocks": (*heads, width, width),
+        "output": (*tokens, width),
+        "vocabulary": tokens,
+        "calibration": (*heads, 2),
     }
     for name, shape in shapes.items():
-        if found[name][0] != shape:
-            raise _damaged(path, f"{name} has the shape {found[name][0]}, not {shape}")
-    if not 0 < heads <= _MOST_HEADS:
-        raise _damaged(path, f"it has {heads} heads; there can be 1 to {_MOST_HEADS}")
-    if not 0 < tokens <= about.vocab_size:
-        raise _damaged(path, f"it knows {tokens} tokens of {about.vocab_size}")
-    return heads, tokens
+        if found[name].shape != shape:
+            raise _damaged(path, f"{name} has the shape {[*found[name].shape]}, not {[*shape]}")
+    if not 0 < heads[0] <= _MOST_HEADS:
+        raise _damaged(path, f"it has {heads[0]} heads; there can be 1 to {_MOST_HEADS}")
+    if not 0 < tokens[0] <= about.vocab_size:
+        raise _damaged(path, f"it knows {tokens[0]} tokens of {about.vocab_size}")
+    return heads[0], tokens[0]
 
 
 def _damaged(path: Path, what: str) -> ModelFileError:
@@ -183,9 +185,11 @@ def _damaged(path: Path, what: str) -> ModelFileError:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn what the library raises into sentences."""
+    """Turn what others raise into errors for people."""
     try:
         yield
+    except ModelFileProblem as problem:
+        raise ModelFileError(problem.message, problem.hint) from problem
     except SafetensorError as error:
         raise ModelFileError(
             f"{path} is no head file, or it is damaged or cut off ({error}).", _AGAIN
