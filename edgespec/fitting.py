@@ -19,8 +19,11 @@ from model_registry.problem import ModelFileProblem
 from model_registry.shape import Shape, shape_of
 
 
-def planned(load: Load, target: Path, draft: Path | None, rows: int) -> Plan:
-    """How to load two files here. `rows` of logits are what a pass of the target may give.
+def planned(
+    load: Load, target: Path, draft: Path | None, rows: int, *, head: int = 0
+) -> Plan:
+    """How to load two files here. `rows` of logits are what a pass of the target may give; `head` the
+    bytes of a drafting head.
 
     Raises ModelFileError, UsageError, OutOfMemoryError.
     """
@@ -33,6 +36,7 @@ def planned(load: Load, target: Path, draft: Path | None, rows: int) -> Plan:
         kv_type=load.kv_type,
         gpu_layers=load.gpu_layers,
         mapped=load.mmap,
+        head=head,
     )
     check_kv_type(wish)
     made = plan(wish, this_machine(load.rpc))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from edgespec.memory import Device, ModelCost, Share, total
@@ -51,6 +51,8 @@ class Wish:
     """As llama.cpp counts them, -1 for all; None for as many as fit."""
     mapped: bool = False
     """Weights in RAM are mapped from the file: the system can do without them, slowly."""
+    head: int = 0
+    """Bytes of a drafting head on the target's states, which lies in RAM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,8 @@ class Plan:
     fits: bool
     forced: bool = False
     """It does not fit by the estimate, but a person named the number of layers."""
+    head: int = 0
+    """Bytes of the drafting head; 0 also when there is no room for it."""
 
     @property
     def context(self) -> int:
@@ -120,7 +124,7 @@ class Plan:
         used = {device.name: total(shares, device.name) for device in self.machine.devices}
         mapped = sum(model.shares[-1].weights for model in self.models) if self.wish.mapped else 0
         shared = sum(used[gpu.name] for gpu in self.machine.gpus if gpu.shares_ram)
-        used[self.machine.ram.name] += shared - mapped
+        used[self.machine.ram.name] += shared - mapped + self.head
         return tuple(Room(device, used[device.name]) for device in self.machine.devices)
 
 
@@ -165,7 +169,7 @@ def _ways(wish: Wish, machine: Machine) -> Iterator[_Way]:
 def _contexts(wish: Wish) -> Iterator[tuple[int, bool]]:
     """Contexts to try, with a draft or not: it goes before the context is cut."""
     context = min(wish.context, wish.target.context or wish.context)
-    if wish.draft:
+    if wish.draft or wish.head:
         yield context, True
     yield context, False
     for part in range(_CUTS - 1, 0, -1):
@@ -215,9 +219,10 @@ def _try(way: _Way, wish: Wish, machine: Machine) -> Plan:
             _placement(target, shares, machine),
             _placement(draft, on_gpu, machine) if draft else None,
             fits=False,
+            head=wish.head if way.with_draft else 0,
         )
         if placed and all(room.left >= 0 for room in layout.rooms):
-            return Plan(wish, machine, layout.target, layout.draft, fits=True)
+            return replace(layout, fits=True)
         best = best or layout
     if best is None:
         raise TypeError("no GPU to try")
@@ -280,4 +285,5 @@ def _forced(wish: Wish, machine: Machine) -> Plan:
         _placement(draft, on_gpu, machine) if draft else None,
         fits=False,
         forced=True,
+        head=wish.head,
     )

@@ -38,6 +38,11 @@ def notices(made: Plan) -> list[str]:
             f"There is no room for the draft {wish.draft.name}, which is given up before the context. "
             "Drafting from the text so far needs none: --draft lookup."
         )
+    if wish.head and not made.head:
+        said.append(
+            f"There is no room for the drafting head of {readable(wish.head)}, which is given up before the "
+            "context. Drafting from the text so far needs none: --draft lookup."
+        )
     if made.context < asked:
         said.append(
             f"The context is {made.context} tokens: there is no memory for the {asked} asked for."
@@ -69,8 +74,8 @@ def refusal(made: Plan) -> OutOfMemoryError:
     if plan(replace(wish, mapped=True), made.machine).fits:
         hint += " With --mmap it runs from the disk, slowly."
     least = f"{made.context} tokens of context"
-    even = f"even with {least} and no draft" if wish.draft else f"even with {least}"
-    return OutOfMemoryError(f"{_over(made)}, {even}.", hint)
+    less = " and no draft" if wish.draft or wish.head else ""
+    return OutOfMemoryError(f"{_over(made)}, even with {least}{less}.", hint)
 
 
 def _over(made: Plan) -> str:
@@ -90,7 +95,7 @@ def _most_context(made: Plan) -> int:
     """The longest context, in steps of 256, that fits without a draft; 0 if none does."""
     fitting = 0
     for context in range(256, made.context, 256):
-        if not plan(replace(made.wish, draft=None, context=context), made.machine).fits:
+        if not plan(replace(made.wish, draft=None, head=0, context=context), made.machine).fits:
             break
         fitting = context
     return fitting

@@ -18,9 +18,11 @@ from edgespec.drafters.cascade import CascadeDrafter
 from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.head_model import HeadedDrafter, HeadModel
 from edgespec.drafters.kseq import KSeqDrafter
 from edgespec.drafters.lookahead import LookaheadDrafter
 from edgespec.drafters.lookup import LookupDrafter
+from edgespec.drafters.medusa import Heads, MedusaDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
 from edgespec.drafters.tree import LEAST, TreeDrafter
@@ -41,6 +43,14 @@ class Parts:
     """None before they are known, and where nobody asked for them."""
     corpus: Sequence[Contexts] = ()
     """Texts that may be copied from beside the conversation."""
+    heads: Heads | None = None
+    """Medusa heads, for a target that gives its final states."""
+    head_model: HeadModel | None = field(init=False)
+    """The heads in the place of a draft model, where there is none."""
+
+    def __post_init__(self) -> None:
+        heads = self.heads if self.draft is None else None
+        self.head_model = HeadModel(heads, self.target.vocab_size) if heads else None
 
     @property
     def model(self) -> LanguageModel:
@@ -63,6 +73,8 @@ class Way:
     """Lengths that are worth comparing; empty where it has none, because it chooses for itself."""
     model: bool = False
     """Whether it needs a draft model."""
+    heads: bool = False
+    """Whether it needs Medusa heads."""
     trees: bool = False
     """Whether it needs a target that takes trees."""
     costs: bool = False
@@ -88,6 +100,15 @@ def _tree(parts: Parts) -> TreeDrafter:
         return TreeDrafter(parts.model, parts.target.vocab_size)
     price = row_price(parts.costs)
     return TreeDrafter(parts.model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
+
+
+def _medusa(parts: Parts) -> MedusaDrafter:
+    """With a guess for each row that is worth it where costs are known, as `_tree`."""
+    if parts.heads is None:
+        raise ValueError("a method is made without its heads")
+    if parts.costs is None or parts.load.method != "medusa":
+        return MedusaDrafter(parts.heads)
+    return MedusaDrafter(parts.heads, MAX_DRAFT, max(row_price(parts.costs), LEAST))
 
 
 def row_price(costs: Costs) -> float:
@@ -116,6 +137,13 @@ def _doubt_lookahead(costs: Costs) -> str:
     return f"lookahead is off by default here: {found.why.partition(': ')[2]}"
 
 
+def _doubt_medusa(costs: Costs) -> str:
+    price = row_price(costs)
+    if price < 1:
+        return ""
+    return f"medusa drafts nothing here: one more row costs {price:.2f} of a token, and brings less."
+
+
 def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> AutoDrafter:
     """The controller over what there is, or without copying, or without the draft model.
 
@@ -128,8 +156,14 @@ def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> Auto
     if not copies:
         # The longest match that it looks for is shorter than the shortest that counts.
         lookup = LookupDrafter(min_match=2, max_match=1)
-    model = _draft(parts) if drafts and parts.draft else None
-    return AutoDrafter(parts.costs, lookup, model, MAX_DRAFT)
+    model = (parts.draft or parts.head_model) if drafts else None
+    drafter = DraftModelDrafter(model, parts.target.vocab_size) if model else None
+    return AutoDrafter(parts.costs, lookup, drafter, MAX_DRAFT)
+
+
+def with_states(drafter: Drafter, parts: Parts) -> Drafter:
+    """A drafter that may draft with heads, brought the states that these read."""
+    return HeadedDrafter(drafter, parts.head_model) if parts.head_model else drafter
 
 
 WAYS: Mapping[Method, Way] = {
@@ -177,6 +211,14 @@ WAYS: Mapping[Method, Way] = {
         costs=True,
         doubt=_doubt_lookahead,
     ),
+    "medusa": Way(
+        "a tree of what heads on the target's last state guess, several places at once",
+        _medusa,
+        compared=(4, 8),
+        heads=True,
+        costs=True,
+        doubt=_doubt_medusa,
+    ),
     "cascade": Way(
         "copies while a match is strong, the draft model where they stop",
         lambda parts: CascadeDrafter(_suffix(parts), _draft(parts)),
@@ -187,7 +229,7 @@ WAYS: Mapping[Method, Way] = {
     ),
     "auto": Way(
         "in each round what promises most tokens a second, or nothing",
-        make_auto,
+        lambda parts: with_states(make_auto(parts), parts),
         length=MAX_DRAFT,
         costs=True,
         texts=True,
@@ -202,6 +244,8 @@ class Means:
 
     draft: bool = False
     """Whether there is a draft model."""
+    heads: bool = False
+    """Whether there are Medusa heads for the target."""
     trees: bool = False
     """Whether the target takes trees."""
     refusal: str = ""
@@ -220,6 +264,12 @@ class Means:
             return UsageError(
                 f"The method {method} needs a draft model, and there is none.",
                 "Name one with --draft, or choose another method.",
+            )
+        if way.heads and not self.heads:
+            return UsageError(
+                f"The method {method} needs Medusa heads that were trained for this model, and there are "
+                "none.",
+                "Train some: edgespec train medusa. Or name their file with --draft.",
             )
         if way.trees and not self.trees:
             return UsageError(
@@ -243,6 +293,8 @@ def chosen(load: Load, means: Means) -> Method:
         return "auto"
     if load.texts:
         return "cascade" if means.draft else "suffix"
+    if means.heads:
+        return "medusa"
     return "draft" if means.draft else "lookup" if load.draft == "lookup" else "plain"
 
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from edgespec import memory_words
 from edgespec.controller.auto import AutoDrafter
 from edgespec.corpus import check_files, gathered
+from edgespec.costs import Costs
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import EdgeSpecError, PairError
 from edgespec.fitting import look_again
+from edgespec.heads.medusa import MedusaHeads
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
 from edgespec.memory import Share, joined
-from edgespec.memory_plan import Placement, Plan
-from edgespec.methods import WAYS, Drafters, Means, Parts, chosen, make_auto
-from edgespec.prospect import look_ahead, refusal_of, wants_plain
-from edgespec.settings import Load, Method
+from edgespec.memory_plan import Placement
+from edgespec.methods import WAYS, Drafters, Means, Parts, chosen, make_auto, with_states
+from edgespec.prospect import Prospect, look_ahead, refusal_of, wants_plain
+from edgespec.settings import MAX_DRAFT, Load, Method
 from edgespec.tuning import adopt, costs_for, keep_exact, recall, remember
 from model_registry import pairing
 from model_registry.locate import Located
@@ -41,10 +44,18 @@ class LoadedModel:
     model: LlamaModel
 
     @classmethod
-    def open(cls, path: Path, load: Load, place: Placement, *, drafts: bool = False) -> LoadedModel:
+    def open(
+        cls,
+        path: Path,
+        load: Load,
+        place: Placement,
+        *,
+        drafts: bool = False,
+        states: Literal["final"] | Sequence[int] | None = None,
+    ) -> LoadedModel:
         """Load one file as the memory plan says. Raises ModelFileError, OutOfMemoryError.
 
-        Without trees a model that drafts is asked for one row at a time.
+        Without trees a model that drafts is asked for one row at a time. `states` as for `LlamaModel`.
         """
         gpus = place.on_gpus
         weights = Weights(
@@ -66,6 +77,7 @@ class LoadedModel:
                 kv_type=place.cost.kv_type,
                 branches=place.cost.rows if trees else 1,
                 snapshots=place.cost.snapshots,
+                states=states,
             )
         except EdgeSpecError:
             weights.close()
@@ -103,6 +115,9 @@ class Pair:
         self.method: Method = method
         self.means = means or Means()
         """What it has to draft with, to tell why a method is not among `drafters`."""
+        self.heads: MedusaHeads | None = None
+        """Heads on the target's final states, which it then gives."""
+        self.head_name = ""
         self.auto: AutoDrafter | None = None
         """The drafter of the method `auto`, where that can be chosen."""
         self.parts: Parts | None = None
@@ -114,9 +129,11 @@ class Pair:
         """Load and check. Raises ModelFileError, PairError, OutOfMemoryError, UsageError."""
         check_files(load.corpus)
         ahead = look_ahead(load)
-        target = LoadedModel.open(ahead.target.target, load, ahead.plan.target)
+        heads = ahead.head.load() if ahead.head and ahead.plan.head else None
+        states: Literal["final"] | None = "final" if heads else None
+        target = LoadedModel.open(ahead.target.target, load, ahead.plan.target, states=states)
         try:
-            pair = cls._with_draft(target, load, ahead.draft, ahead.plan)
+            pair = cls._with_draft(target, load, ahead, heads)
         except EdgeSpecError:
             target.close()
             raise
@@ -138,18 +155,24 @@ class Pair:
 
     @classmethod
     def _with_draft(
-        cls, target: LoadedModel, load: Load, found: Located | None, plan: Plan
+        cls, target: LoadedModel, load: Load, ahead: Prospect, heads: MedusaHeads | None
     ) -> Pair:
-        """Plain as yet. `found` is the draft model, if there is one; the plan may have no room for it."""
-        weights = target.weights
-        wanted = found if weights.rolls_back else None
+        """Plain as yet. The plan may have no room for the draft model, if there is one."""
+        weights, plan = target.weights, ahead.plan
+        wanted = ahead.draft if weights.rolls_back else None
         draft = _open_draft(target, load, wanted, plan.draft) if wanted and plan.draft else None
         means = Means(
             draft=draft is not None,
+            heads=heads is not None,
             trees=target.model.branches > 1,
             refusal=refusal_of(load, weights.name, weights.rolls_back),
         )
-        return cls(target, draft, {"plain": NoDrafter()}, "plain", means)
+        pair = cls(target, draft, {"plain": NoDrafter()}, "plain", means)
+        if heads and ahead.head:
+            pair.heads, pair.head_name = heads, ahead.head.name
+            if ahead.draft:
+                ahead.draft.mark_used()
+        return pair
 
     def _equip(self, load: Load) -> None:
         """Be ready to draft. Keeps to exact widths if asked to, and measures what passes cost where the
@@ -168,19 +191,29 @@ class Pair:
             return
         told = [keep_exact(self, load)] if load.strict else []
         costs = None
-        if WAYS[method].costs:
+        if WAYS[method].costs and method == load.method:
             costs, text = costs_for(self, load)
+            costs = self._with_heads(costs)
             told += [text, WAYS[method].doubt(costs)]
         corpus = self._texts(load, method)
         draft = self.draft.model if self.draft else None
-        self.parts = parts = Parts(self.target.model, draft, load, costs, corpus)
+        self.parts = parts = Parts(self.target.model, draft, load, costs, corpus, self.heads)
         made: dict[Method, Drafter] = {}
         if method == "auto":
-            self.auto = made["auto"] = make_auto(parts)
+            self.auto = make_auto(parts)
+            made["auto"] = with_states(self.auto, parts)
             self.auto.restore(recall(self, load) or {})
         self.drafters = Drafters(parts, usable, made)
         self.method = method
         self.notices += [text for text in told if text]
+
+    def _with_heads(self, costs: Costs) -> Costs:
+        """With what a step of the heads takes, where they stand in for a draft model."""
+        if self.heads is None or self.draft:
+            return costs
+        # Whatever is fed, one head is asked.
+        step = dict.fromkeys((1, MAX_DRAFT), self.heads.seconds())
+        return Costs(tuple(replace(table, draft=step) for table in costs.tables))
 
     def _texts(self, load: Load, method: Method) -> list[Contexts]:
         """What may be copied from beside the conversation. Raises UsageError."""
@@ -200,7 +233,7 @@ class Pair:
         """
         costs, told = adopt(self, load, tuned, store=store)
         if self.auto:
-            self.auto.go_by(costs)
+            self.auto.go_by(self._with_heads(costs))
         return told
 
     def remember(self, load: Load) -> None:

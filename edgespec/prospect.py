@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from edgespec.errors import ModelFileError
 from edgespec.fitting import planned
+from edgespec.heads.file import HeadFile, read
 from edgespec.memory_plan import Plan
 from edgespec.methods import WAYS, Means, chosen
 from edgespec.settings import MAX_DRAFT, Load
 from model_registry import locate
+from model_registry.identity import content_digest
 from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
 from model_registry.quants import Role
@@ -22,25 +23,34 @@ class Prospect:
 
     target: Located
     draft: Located | None
-    """None without a draft model."""
+    """A draft model, or a head; None without either."""
     plan: Plan
     """Where they go; it may have no room for the draft."""
+    head: HeadFile | None = None
+    """What the draft is, where it is a head."""
 
 
 def look_ahead(load: Load) -> Prospect:
     """Find files and plan, loading nothing.
 
-    Raises ModelFileError, OutOfMemoryError, and UsageError, also for a method that cannot be used.
+    Raises ModelFileError, OutOfMemoryError, PairError for a head that is another model's, and UsageError,
+    also for a method that cannot be used.
     """
     found = find(load.model, with_draft=load.draft is None)
-    draft = _find_draft(load, found.draft)
-    plan = planned(load, found.target, draft.target if draft else None, _longest(load) + 1)
+    draft = _find_draft(load, found)
+    head = read(draft.head) if draft and draft.head else None
+    model = draft.target if draft and not head else None
+    room = head.nbytes if head else 0
+    plan = planned(load, found.target, model, _longest(load) + 1, head=room)
     shape = plan.wish.target
+    if head:
+        digest = content_digest(found.target)
+        head.check_target(digest, shape.name, shape.width, shape.vocabulary)
     trees = shape.rolls_back and not shape.windows and not load.strict
     # Whether a running state can be copied is found when it is loaded.
     refusal = refusal_of(load, shape.name, rolls_back=True)
-    chosen(load, Means(plan.draft is not None, trees, refusal))
-    return Prospect(found, draft, plan)
+    chosen(load, Means(plan.draft is not None, plan.head > 0, trees, refusal))
+    return Prospect(found, draft, plan, head)
 
 
 def wants_plain(load: Load) -> bool:
@@ -73,12 +83,14 @@ def find(reference: str | None, *, role: Role = "target", with_draft: bool = Fal
         raise ModelFileError(problem.message, problem.hint) from problem
 
 
-def _find_draft(load: Load, own: Path | None) -> Located | None:
-    """The draft model that is asked for, or `own`, which is stored with the target."""
+def _find_draft(load: Load, own: Located) -> Located | None:
+    """The draft model or head that is asked for, or the one that is stored with the target."""
     if load.draft in {"lookup", "none"} or load.draft_length == 0:
         return None
-    if load.method != "auto" and not WAYS[load.method].model:
+    way = WAYS[load.method]
+    if load.method != "auto" and not (way.model or way.heads):
         return None
-    if load.draft is None:
-        return Located(own) if own else None
-    return find(load.draft, role="draft")
+    if load.draft is not None:
+        return find(load.draft, role="draft")
+    path = own.draft or own.head
+    return Located(path, head=own.head) if path else None

@@ -85,8 +85,9 @@ class Session:
 
     @property
     def draft_name(self) -> str | None:
-        """The draft's file name without its ending; None without a draft model."""
-        return self._pair.draft.weights.name if self._pair.draft else None
+        """The file name without its ending of the draft model, or of the heads; None without either."""
+        pair = self._pair
+        return pair.draft.weights.name if pair.draft else pair.head_name or None
 
     @property
     def method(self) -> str:

@@ -18,6 +18,7 @@ Method = Literal[
     "lookup",
     "suffix",
     "lookahead",
+    "medusa",
     "cascade",
     "auto",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _CONVERT = "Look for a GGUF version of the model, or convert it with llama.cpp's tools."
 _AGAIN = "Download the file itself again, not a page about it."
+_MODEL = "Give the model that it was trained for, and this file with --draft."
 
 _MAGICS = (
     (b"PK\x03\x04", "a ZIP archive, as PyTorch checkpoints are", _CONVERT),
@@ -35,6 +36,8 @@ def describe(start: bytes, size: int) -> tuple[str, str]:
         if start.startswith(magic):
             return f"it is {what}", hint
     if _is_safetensors(start, size):
+        if b'"edgespec"' in start:
+            return "it is a drafting head", _MODEL
         return "it is a safetensors file", _CONVERT
     if start[0] == 0x80 and len(start) > 1 and 2 <= start[1] <= 5:
         return "it is a Python pickle, as old PyTorch checkpoints are", _CONVERT

@@ -9,6 +9,7 @@ from pathlib import Path
 from model_registry import catalog
 from model_registry.contents import Contents
 from model_registry.embedded import BUILTIN, EMBEDDED, locate
+from model_registry.heads import is_head
 from model_registry.inspect import check_exists
 from model_registry.problem import ModelFileProblem
 from model_registry.quants import Role
@@ -19,11 +20,13 @@ from model_registry.store import Store, model_id
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Files of a model, and of the draft that is stored with it."""
+    """Files of a model, and of what is stored to draft for it."""
 
     target: Path
     draft: Path | None = None
-    """None unless a pair was named."""
+    """A draft model; None unless a pair was named that has one."""
+    head: Path | None = None
+    """A drafting head: of the pair that was named, or the file itself that was."""
     used: tuple[ModelRecord | PairRecord, ...] = ()
     store: Store | None = None
 
@@ -53,7 +56,7 @@ def find(
     match reference:
         case PathRef(path):
             check_exists(path)
-            return Located(path)
+            return _located(path)
         case PackageRef(name):
             return Located(locate(name))
     store = store or Store.default()
@@ -138,13 +141,25 @@ def _pair(store: Store, contents: Contents, pair: PairRecord, with_draft: bool) 
     target, draft = contents.with_id(pair.target), contents.with_id(pair.draft)
     if not with_draft:
         return Located(_file(store, target), used=(pair, target), store=store)
+    path = _file(store, draft)
+    head = path if is_head(path) else None
     return Located(
-        _file(store, target), _file(store, draft), used=(pair, target, draft), store=store
+        _file(store, target),
+        None if head else path,
+        head,
+        used=(pair, target, draft),
+        store=store,
     )
 
 
 def _models(store: Store, model: ModelRecord) -> Located:
-    return Located(_file(store, model), used=(model,), store=store)
+    return _located(_file(store, model), (model,), store)
+
+
+def _located(
+    path: Path, used: tuple[ModelRecord, ...] = (), store: Store | None = None
+) -> Located:
+    return Located(path, head=path if is_head(path) else None, used=used, store=store)
 
 
 def _file(store: Store, model: ModelRecord) -> Path:
@@ -152,7 +167,7 @@ def _file(store: Store, model: ModelRecord) -> Path:
     if store.intact(model):
         return path
     linked = f"The store only links to it. Put it back, or run: edgespec rm {model.name}"
-    verb = "Make" if model.source.kind == "derived" else "Fetch"
+    verb = "Make" if model.source.kind in {"derived", "trained"} else "Fetch"
     again = f"{verb} it again: {model.source.command}"
     raise ModelFileProblem(
         f"{model.name} is in the store, but its file {path} is gone or has another size.",

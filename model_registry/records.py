@@ -18,7 +18,7 @@ from model_registry.vocabulary import rolls_back
 
 SCHEMA = 1
 
-SourceKind = Literal["hub", "package", "file", "derived"]
+SourceKind = Literal["hub", "package", "file", "derived", "trained"]
 _T = TypeVar("_T")
 
 # llama.cpp's enum llama_ftype (include/llama.h), for files whose name says nothing.
@@ -62,18 +62,19 @@ class Source:
 
     kind: SourceKind
     reference: str
-    """What pulls, or derives, exactly these files again."""
+    """What pulls, derives or trains these files again."""
     repo: str = ""
     """The Hub's repository, or the distribution."""
     revision: str = ""
-    """The commit, the distribution's version, or the id of the target that it was derived from."""
+    """The commit, the distribution's version, or the id of the target that it was made for."""
     paths: tuple[str, ...] = ()
     """Of the files in the repository, parts in order."""
 
     @property
     def command(self) -> str:
-        """What a person types to have exactly these files again."""
-        return f"edgespec {'derive' if self.kind == 'derived' else 'pull'} {self.reference}"
+        """What a person types to have these files again."""
+        verb = {"derived": "derive", "trained": "train"}.get(self.kind, "pull")
+        return f"edgespec {verb} {self.reference}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

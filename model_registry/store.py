@@ -268,7 +268,7 @@ def model_id(digests: Sequence[str]) -> str:
 
 def stem_of(name: str) -> str:
     """A name for a model, made of its file's."""
-    stem = re.sub(r"(-00001-of-\d{5})?(\.gguf)?$", "", name, flags=re.IGNORECASE)
+    stem = re.sub(r"(-00001-of-\d{5})?(\.gguf|\.safetensors)?$", "", name, flags=re.IGNORECASE)
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", stem).strip("-._+")[:90] or "model"
 
 

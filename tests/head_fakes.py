@@ -39,17 +39,17 @@ class FakeHeads:
         self.coverage = [1.0] * count
         self.asked: list[int] = []
 
-    def logits(self, state: HiddenStates, count: int) -> Logits:
+    def logits(self, state: HiddenStates, count: int, first: int = 0) -> Logits:
         self.asked.append(count)
         length, before, token = (int(number) for number in state)
         text = (before, token)[-length:] if length < 2 else (before, token)
         rng = np.random.default_rng([length, before + 1, token])
         rows = []
-        for _ in range(count):
+        for _ in range(first + count):
             text = (*text, int(self._logits_of(text).argmax()))
             clear = self._logits_of(text)
             rows.append(clear + rng.normal(scale=self._scale, size=len(clear)))
-        return np.array(rows, np.float32)[:, self.vocabulary]
+        return np.array(rows[first:], np.float32)[:, self.vocabulary]
 
     def places(self, tokens: Sequence[Token]) -> NDArray[np.int64]:
         known = self.vocabulary.tolist()

@@ -310,3 +310,14 @@ def test_a_head_whose_numbers_do_not_fit_is_refused(
     found = head_file(tmp_path / "h.safetensors", "one")
     with pytest.raises(PairError, match=f"8 numbers and knows 20 .* {width} and {vocabulary}"):
         found.check_target("one", "x", width, vocabulary)
+
+
+def test_heads_can_be_asked_one_by_one() -> None:
+    heads = MedusaHeads(
+        **arrays(3, 16, 9), vocabulary=range(9), calibration=[Calibration(t) for t in (1, 2, 3)]
+    )
+    state = np.ones(16, np.float32)
+    all_of_them = heads.logits(state, 3)
+    for head in range(3):
+        assert np.allclose(heads.logits(state, 1, head)[0], all_of_them[head], rtol=1e-5)
+    assert heads.seconds() > 0

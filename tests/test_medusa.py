@@ -442,3 +442,28 @@ def test_likeliest_of_each_row(most: int) -> None:
         order = np.argsort(-row, kind="stable")[:most]
         assert ids.tolist() == order.tolist()
         assert np.allclose(found, wanted[order])
+
+
+def test_where_a_row_costs_a_token_no_head_is_asked() -> None:
+    heads = FakeHeads(chaotic(5, 1, depth=2), 5)
+    drafter = MedusaDrafter(heads, least=1.0)
+    drafter.begin([1, 2, 3])
+    told(drafter, [1, 2, 3])
+    assert drafter.propose(4, policy(0)) == NOTHING
+    assert heads.asked == []
+
+
+@pytest.mark.parametrize("price", [0.0, 0.1, 0.4])
+def test_no_guess_is_worth_less_than_its_row(price: float) -> None:
+    heads = FakeHeads(chaotic(6, 3, depth=2), 6)
+    drafter = MedusaDrafter(heads, lambda _: 99, least=price)
+    drafter.begin([1, 2, 3])
+    told(drafter, [1, 2, 3])
+    draft = drafter.propose(3, policy(0, nodes=99, branches=99))
+    _, probs = likeliest(heads.logits(np.array([2, 1, 2], np.float32), 3), 6)
+    wanted = sum(
+        bool(np.prod(way) >= price)
+        for depth in (1, 2, 3)
+        for way in itertools.product(*probs[:depth])
+    )
+    assert len(draft.tokens) == min(wanted, 99)

@@ -22,9 +22,10 @@ from edgespec.session import Session
 from edgespec.settings import MAX_DRAFT, Load, Method, Settings
 from tests.conftest import ModelFiles
 from tests.fakes import FakeModel, chaotic, noisy
+from tests.head_fakes import FakeHeads
 
 COSTS = Costs((CostTable(0, {1: 1.0, 32: 4.0}, {1: 0.1}),))
-ALL = Means(draft=True, trees=True)
+ALL = Means(draft=True, heads=True, trees=True)
 
 
 def model() -> FakeModel:
@@ -41,7 +42,7 @@ def test_every_name_has_a_way_and_sensible_lengths() -> None:
 
 @pytest.mark.parametrize("name", get_args(Method))
 def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
-    parts = Parts(model(), model(), Load(), COSTS)
+    parts = Parts(model(), model(), Load(), COSTS, heads=FakeHeads(chaotic(8, 1), 8))
     drafter = WAYS[name].make(parts)
     drafter.begin([1, 2, 1, 2])
     drafter.accept([1])
@@ -50,13 +51,23 @@ def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
 
 def test_a_method_that_needs_a_draft_model_says_so() -> None:
     for name, way in WAYS.items():
-        lack = Means(trees=True).lack(name)
+        lack = Means(heads=True, trees=True).lack(name)
         assert (lack is not None) is way.model
         if lack:
             assert name in lack.message
             assert "needs a draft model" in lack.message
             assert "--draft" in lack.hint
         assert ALL.lack(name) is None
+
+
+def test_a_method_that_needs_heads_says_so() -> None:
+    for name, way in WAYS.items():
+        lack = Means(draft=True, trees=True).lack(name)
+        assert (lack is not None) is way.heads
+        if lack:
+            assert name in lack.message
+            assert "needs Medusa heads" in lack.message
+            assert "edgespec train medusa" in lack.hint
 
 
 def test_where_nothing_is_drafted_only_plain_is_left() -> None:
@@ -91,7 +102,11 @@ def test_lookahead_says_why_it_is_off_where_rows_are_dear() -> None:
         (Load(), Means(), "auto"),
         (Load(), ALL, "auto"),
         (Load(), Means(refusal="x"), "plain"),
-        (Load(draft_length=4), ALL, "draft"),
+        (Load(draft_length=4), Means(draft=True, trees=True), "draft"),
+        (Load(draft_length=4), ALL, "medusa"),
+        (Load(draft_length=4), Means(heads=True), "medusa"),
+        (Load(), Means(heads=True), "auto"),
+        (Load(method="medusa"), Means(heads=True), "medusa"),
         (Load(draft_length=4), Means(), "plain"),
         (Load(draft="lookup", draft_length=4), Means(), "lookup"),
         (Load(method="lookup"), ALL, "lookup"),
@@ -132,7 +147,7 @@ def test_drafters_that_share_a_draft_model_take_turns(cancelled_at: int | None) 
     target = FakeModel(lambda text: likely(text[-3:]), 8)
     guess = cache(noisy(likely, 7, 0.5))
     draft = FakeModel(lambda text: guess(text[-3:]), 8)
-    parts = Parts(target, draft, Load(), COSTS)
+    parts = Parts(target, draft, Load(), COSTS, heads=FakeHeads(likely, 8))
     drafters = {name: WAYS[name].make(parts) for name in WAYS}
     prompts = [[1, 2, 3, 1, 2], [1, 2, 3, 4], [5]]
     expected = [answer(parts, drafters["plain"], prompt) for prompt in prompts]

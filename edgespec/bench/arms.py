@@ -9,12 +9,11 @@ from typing import Protocol, get_args, runtime_checkable
 
 import numpy as np
 
-from edgespec.controller.auto import AutoDrafter
 from edgespec.drafters.base import Drafter
 from edgespec.engine import Acceptance, DecodeOptions, decode
 from edgespec.errors import Cancelled, UsageError
 from edgespec.events import Finished, FirstToken, Prefilled, Reason, Round
-from edgespec.methods import WAYS, make_auto
+from edgespec.methods import WAYS, make_auto, with_states
 from edgespec.model import Token
 from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
@@ -167,7 +166,7 @@ def arms_of(
     for name in pair.drafters if methods is None else methods:
         if name in AUTO_PARTS:
             local = Local(pair, _part_of_auto(pair, name), MAX_DRAFT)
-            arms.append(Arm(name, 0, local, 0 if name == "auto-lookup" else _of_draft(pair)))
+            arms.append(Arm(name, 0, local, 0 if name == "auto-lookup" else _memory(pair)))
         elif name != "plain":
             arms += _arms(pair, name, lengths)
     return arms
@@ -178,27 +177,29 @@ def _arms(pair: Pair, name: str, lengths: Sequence[int] | None) -> list[Arm]:
     if method not in pair.drafters:
         raise _unavailable(pair, method)
     drafter, way = pair.drafters[method], WAYS[method]
-    memory = _of_draft(pair) if way.model or method == "auto" else 0
+    memory = _memory(pair) if way.model or way.heads or method == "auto" else 0
     if not way.compared:
         return [Arm(method, 0, Local(pair, drafter, way.length), memory)]
     chosen = way.compared if lengths is None else lengths
     return [Arm(method, n, Local(pair, drafter, n), memory) for n in chosen]
 
 
-def _of_draft(pair: Pair) -> int:
-    """Bytes of the draft model with its KV cache and compute buffers."""
+def _memory(pair: Pair) -> int:
+    """Bytes of the draft model with its KV cache and compute buffers, or of the heads."""
+    if pair.heads:
+        return pair.heads.nbytes
     return sum(share.total for share in pair.draft.shares) if pair.draft else 0
 
 
-def _part_of_auto(pair: Pair, name: str) -> AutoDrafter:
+def _part_of_auto(pair: Pair, name: str) -> Drafter:
     """The controller with one drafter only."""
     if pair.auto is None or pair.parts is None:
         raise _unavailable(pair, "auto")
     if name == "auto-lookup":
         return make_auto(pair.parts, drafts=False)
-    if pair.draft is None:
+    if pair.draft is None and pair.heads is None:
         raise _unavailable(pair, "draft")
-    return make_auto(pair.parts, copies=False)
+    return with_states(make_auto(pair.parts, copies=False), pair.parts)
 
 
 def _unavailable(pair: Pair, method: Method) -> UsageError:

@@ -20,6 +20,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.costs import between
 from edgespec.fitting import planned
+from edgespec.heads.file import HeadFile, read
 from edgespec.lookahead import outlook
 from edgespec.memory_words import notices, summary
 from edgespec.payoff import best
@@ -28,6 +29,7 @@ from edgespec.settings import MAX_DRAFT, Load
 from edgespec.tuning import costs_of, known
 from model_registry import catalog
 from model_registry.inspect import check_file
+from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
 from model_registry.records import Traits
 from profiles.profile import AUTO
@@ -80,10 +82,8 @@ def parser() -> Parser:
 def advise(load: Load, store: TunedStore) -> Advice:
     """Decide without loading anything. Raises ModelFileError for a model that is not here."""
     found = find(load.model, with_draft=load.draft is None)
-    draft = found.draft
-    if load.draft not in {None, "none", "lookup"}:
-        draft = find(load.draft, role="draft").target
-    plan = planned(load, found.target, draft, MAX_DRAFT + 1)
+    draft, head = _draft(load, found)
+    plan = planned(load, found.target, draft, MAX_DRAFT + 1, head=head.nbytes if head else 0)
     tuned = known(store, found.target, draft)
     name = load.model or found.target.stem
     if load.draft not in {None, "none", "lookup"}:
@@ -95,10 +95,11 @@ def advise(load: Load, store: TunedStore) -> Advice:
         method, why = "plain", "--draft none asks for plain decoding."
     else:
         method, why = _decide(tuned, draft)
-    steps += _steps(tuned, store, found.target, draft, name)
+    helped = head is not None and plan.head > 0
+    steps += _steps(tuned, store, found.target, draft, name, helped=helped)
     return Advice(
         target=found.target.stem,
-        draft=draft.stem if draft else None,
+        draft=draft.stem if draft else head.name if head and helped else None,
         memory=summary(plan),
         method=method,
         why=why,
@@ -107,6 +108,14 @@ def advise(load: Load, store: TunedStore) -> Advice:
         lookahead=_lookahead(tuned) if method != "plain" else None,
         next_steps=tuple(steps),
     )
+
+
+def _draft(load: Load, found: Located) -> tuple[Path | None, HeadFile | None]:
+    """The draft model, or the head in its place. Raises ModelFileError."""
+    if load.draft in {None, "none", "lookup"}:
+        return found.draft, read(found.head) if found.head and load.draft is None else None
+    given = find(load.draft, role="draft")
+    return (None, read(given.head)) if given.head else (given.target, None)
 
 
 def _decide(tuned: Tuned | None, draft: Path | None) -> tuple[str, str]:
@@ -136,7 +145,13 @@ def _lookahead(tuned: Tuned | None) -> str | None:
 
 
 def _steps(
-    tuned: Tuned | None, store: TunedStore, target: Path, draft: Path | None, name: str
+    tuned: Tuned | None,
+    store: TunedStore,
+    target: Path,
+    draft: Path | None,
+    name: str,
+    *,
+    helped: bool,
 ) -> list[str]:
     steps = []
     names = (target.stem, draft.stem if draft else None)
@@ -144,9 +159,9 @@ def _steps(
         steps.append("What was measured before was another file, machine or build.")
     if tuned is None or tuned.quick or tuned.busy:
         steps.append(f"Measure thoroughly, some minutes: edgespec tune {name}")
-    if draft is None:
+    if draft is None and not helped:
         steps.append(_draft_for(target))
-    elif tuned and tuned.recommendation.method == "none":
+    elif draft and tuned and tuned.recommendation.method == "none":
         steps.append(
             f"Leave the draft model away: edgespec chat --model {name} --draft lookup. A target in "
             "more bits makes rows cheaper beside a token, and drafting pay."

@@ -179,7 +179,7 @@ def _load(
     if alone and not any(way.costs or way.trees for way in ways):
         longest = [max(lengths or way.compared) for way in ways if way.compared]
         load = replace(load, draft_length=max(longest, default=0))
-    needs = not alone or "auto" in methods or any(way.model for way in ways)
+    needs = not alone or "auto" in methods or any(way.model or way.heads for way in ways)
     return load if needs or load.draft else replace(load, draft="lookup")
 
 
@@ -221,7 +221,7 @@ def _setup(pair: Pair, load: Load, plan: Plan, arms: Sequence[Arm]) -> dict[str,
     return {
         "edgespec": __version__,
         "target": pair.target.weights.name,
-        "draft": pair.draft.weights.name if pair.draft else None,
+        "draft": pair.draft.weights.name if pair.draft else pair.head_name or None,
         "context": pair.target.model.capacity,
         "threads": load.threads or usable_cores(),
         "gpu_layers": load.gpu_layers,

@@ -16,6 +16,7 @@ from edgespec.cli.pieces import PIECES
 from edgespec.cli.terminal import require_screen
 from edgespec.settings import Load, Settings
 from model_registry import locate
+from model_registry.heads import read_card
 from model_registry.inspect import check_file
 
 
@@ -57,7 +58,11 @@ def _check_files(load: Load) -> None:
     """
     check_file(locate.find(load.model).target)
     if load.draft not in {None, "none", "lookup"}:
-        check_file(locate.find(load.draft, role="draft").target)
+        found = locate.find(load.draft, role="draft")
+        if found.head:
+            read_card(found.head)
+        else:
+            check_file(found.target)
 
 
 def _log_to_file() -> None:

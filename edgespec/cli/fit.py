@@ -19,15 +19,17 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.errors import UsageError
 from edgespec.fitting import check_kv_type, ram, this_machine
+from edgespec.heads.file import read
 from edgespec.memory import Device, readable
 from edgespec.memory_plan import Machine, Plan, Wish, plan
 from edgespec.memory_words import notices, refusal, summary
 from edgespec.settings import MAX_DRAFT
 from model_registry.embedded import EMBEDDED
 from model_registry.headers import shape_at
+from model_registry.heads import KINDS, is_head
 from model_registry.hub import Hub
 from model_registry.problem import ModelFileProblem
-from model_registry.reference import NameRef, parse
+from model_registry.reference import NameRef, PathRef, parse
 from model_registry.sources import Finder, Wanted
 from model_registry.store import Store
 from profiles.profile import AUTO
@@ -41,7 +43,7 @@ _UNITS = {"": 1 << 30, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def main(arguments: Sequence[str]) -> int:
     """Print the plan; returns the exit code, which says whether it fits."""
     options = parser().parse_args(arguments)
-    target, draft = _shapes(options.ref, options.draft)
+    target, draft, head = _shapes(options.ref, options.draft)
     wish = Wish(
         target,
         draft,
@@ -49,6 +51,7 @@ def main(arguments: Sequence[str]) -> int:
         rows=MAX_DRAFT + 1,
         kv_type=None if options.kv_type == AUTO else options.kv_type,
         gpu_layers=None if options.gpu_layers == AUTO else options.gpu_layers,
+        head=head,
     )
     check_kv_type(wish)
     made = plan(wish, _machine(options))
@@ -140,16 +143,21 @@ def _machine(options: argparse.Namespace) -> Machine:
     )
 
 
-def _shapes(reference: str, draft: str | None) -> tuple[Shape, Shape | None]:
-    """Of the target and of its draft. Raises ModelFileProblem."""
+def _shapes(reference: str, draft: str | None) -> tuple[Shape, Shape | None, int]:
+    """Of the target and of its draft, and the bytes of a head in its place. Raises ModelFileProblem."""
     store = Store.default()
     finder = Finder(store, Hub, output.note)
     target, own = _find(finder, reference)
     if draft == "none":
         own = None
-    elif draft:
+    given = parse(draft) if draft and draft != "none" else None
+    head = given.path if isinstance(given, PathRef) and is_head(given.path) else None
+    if draft and given and not head:
         own = finder.find(draft, "draft")
-    return _shape(finder, store, target), _shape(finder, store, own) if own else None
+    if own and own.record and own.record.traits.architecture in KINDS:
+        head = store.path(own.record)
+    size = read(head).nbytes if head else 0
+    return _shape(finder, store, target), _shape(finder, store, own) if own and not head else None, size
 
 
 def _find(finder: Finder, text: str) -> tuple[Wanted, Wanted | None]:
@@ -199,6 +207,7 @@ def _facts(made: Plan) -> dict[str, Any]:
             }
             for room in made.rooms
         ],
+        "head": made.head,
         "summary": summary(made),
         "notices": notices(made),
         "hint": "" if made.fits or made.forced else refusal(made).hint,
@@ -214,6 +223,9 @@ def _text(made: Plan) -> str:
             parts = (share.weights, share.kv_cache, share.compute, share.total)
             where = "RAM" if share.device == "CPU" else share.device
             rows.append((model.cost.shape.name, where, str(share.layers), *map(readable, parts)))
+    if made.head:
+        size = readable(made.head)
+        rows.append(("drafting head", "RAM", "-", size, "-", "-", size))
     rooms: list[tuple[str, ...]] = [("MEMORY", "TOTAL", "FREE", "RESERVE", "TAKEN", "LEFT")]
     for room in made.rooms:
         device = room.device

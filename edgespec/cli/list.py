@@ -10,6 +10,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from model_registry import unfinished
 from model_registry.contents import Contents
+from model_registry.heads import KINDS
 from model_registry.records import ModelRecord, PairRecord
 from model_registry.store import Store
 
@@ -88,13 +89,14 @@ def _pair_row(store: Store, contents: Contents, pair: PairRecord) -> tuple[str, 
 
 
 def _model_row(store: Store, contents: Contents, model: ModelRecord) -> tuple[str, ...]:
-    kind = "linked" if model.folder else "model"
+    head = model.traits.architecture in KINDS
+    kind = "head" if head else "linked" if model.folder else "model"
     return (
         model.name,
         kind if store.intact(model) else f"{kind} (files gone)",
         human_size(model.size),
         model.traits.quant or "?",
-        str(model.traits.context or "?"),
+        "-" if head else str(model.traits.context or "?"),
         model.licence or "?",
         "in " + ", ".join(users) if (users := contents.users(model.id)) else "-",
         when(store.last_used(model)),

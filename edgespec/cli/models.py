@@ -49,9 +49,10 @@ def model_facts(store: Store, contents: Contents, model: ModelRecord) -> dict[st
 
 
 def _origin(model: ModelRecord) -> dict[str, str]:
-    """Of a derived model, the id of the target that it was made of."""
+    """Of what was made of or for a target, the id of that."""
     source = model.source
-    return {"derived_from": source.revision} if source.kind == "derived" else {}
+    key = {"derived": "derived_from", "trained": "trained_for"}.get(source.kind)
+    return {key: source.revision} if key else {}
 
 
 def pair_facts(store: Store, contents: Contents, pair: PairRecord) -> dict[str, Any]:

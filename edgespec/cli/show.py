@@ -11,7 +11,11 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from model_registry import catalog
 from model_registry.catalog import Catalog
+from model_registry.contents import Contents
+from model_registry.heads import KINDS, read_card
 from model_registry.locate import unknown_name
+from model_registry.problem import ModelFileProblem
+from model_registry.records import ModelRecord
 from model_registry.reference import NameRef
 from model_registry.store import Store
 
@@ -41,9 +45,10 @@ def _facts(name: str) -> dict[str, Any]:
     if pair := contents.pair(name):
         members = [contents.with_id(model) for model in (pair.target, pair.draft)]
         facts = {"kind": "pair", "stored": True, **pair_facts(store, contents, pair)}
-        return facts | {"models": [model_facts(store, contents, model) for model in members]}
+        return facts | {"models": [_model(store, contents, model) for model in members]}
     if model := contents.model(name):
-        return {"kind": "model", "stored": True, **model_facts(store, contents, model)}
+        kind = "head" if model.traits.architecture in KINDS else "model"
+        return {"kind": kind, "stored": True, **_model(store, contents, model)}
     known = catalog.load()
     folded = name.casefold()
     if entry := known.pairs.get(folded):
@@ -58,6 +63,18 @@ def _facts(name: str) -> dict[str, Any]:
     if folded in known.models:
         return {"kind": "model", "stored": False, **_entry(known, folded)}
     raise unknown_name(NameRef(name), contents)
+
+
+def _model(store: Store, contents: Contents, model: ModelRecord) -> dict[str, Any]:
+    """A model's facts; of a head also what its file says."""
+    facts = model_facts(store, contents, model)
+    if model.traits.architecture not in KINDS:
+        return facts
+    try:
+        about = read_card(store.path(model)).about
+    except ModelFileProblem:
+        return facts  # `complete` says that files are gone
+    return {**facts, "targets": [one.name for one in about.targets], "training": {**about.training}}
 
 
 def _entry(known: Catalog, name: str) -> dict[str, Any]:

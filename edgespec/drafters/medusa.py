@@ -47,8 +47,8 @@ class Heads(Protocol):
         """By head, how often the token is one that it knows."""
         ...
 
-    def logits(self, state: HiddenStates, count: int) -> Logits:
-        """float32[count, vocabulary] of the first `count` heads, for float32[width]."""
+    def logits(self, state: HiddenStates, count: int, first: int = 0) -> Logits:
+        """float32[count, vocabulary] of `count` heads from `first` on, for float32[width]."""
         ...
 
     def places(self, tokens: Sequence[Token]) -> NDArray[np.int64]:
@@ -65,9 +65,9 @@ class MedusaDrafter:
     """Keeps the last state and the text; holds no cache. Drafts a chain where no tree can be verified."""
 
     def __init__(
-        self, heads: Heads, budget: Callable[[int], int] = twice, least: float = 0.02
+        self, heads: Heads, budget: Callable[[int], int] | int = twice, least: float = 0.02
     ) -> None:
-        """`budget` tells by the limit of a round how many guesses a tree may have.
+        """`budget` is how many guesses a tree may have, or tells it by the limit of the round.
 
         `least` is how probably a guess must become text to be made: what a row costs, in tokens.
         """
@@ -99,9 +99,9 @@ class MedusaDrafter:
     def propose(self, limit: int, policy: Policy) -> Draft:
         """The most probable candidates, at most `limit` or as many tokens long as there are heads.
 
-        Nothing where the state is not that of the last token but one.
+        Nothing where the state is not that of the last token but one, or where no guess can be worth it.
         """
-        if self._state is None or self._end != len(self._text) - 1:
+        if self._least >= 1 or self._state is None or self._end != len(self._text) - 1:
             return NOTHING
         if policy.pace and not policy.pace.step(()):
             return NOTHING
@@ -109,7 +109,8 @@ class MedusaDrafter:
         guesses = self._guesses(self._heads.logits(self._state, depth), policy)
         if policy.nodes < 1 or policy.branches < 2 or policy.pace:
             return _chain(guesses, self._least, policy)
-        nodes = min(policy.nodes, self._budget(limit))
+        budget = self._budget if isinstance(self._budget, int) else self._budget(limit)
+        nodes = min(policy.nodes, budget)
         tokens, parents = sparse_tree(guesses, nodes, policy.branches, self._least)
         return _draft(tokens, parents)
 

@@ -51,7 +51,7 @@ def _stored(store: Store, contents: Contents, model: ModelRecord) -> list[str]:
         "vocabulary": f"{traits.tokens or '?'} tokens, {traits.tokenizer}",
         "licence": model.licence or "not stated",
         "source": model.source.command
-        if model.source.kind == "derived"
+        if model.source.kind in {"derived", "trained"}
         else model.source.reference,
         "pairs": ", ".join(contents.users(model.id)) or "none",
         "folder": str(store.folder(model)) + (" (linked)" if model.folder else ""),

@@ -48,7 +48,7 @@ def stock(text: str = "", *, store: Store | None = None) -> Stock:
     contents, known = _read(store, problems)
     everything = [
         *(_pair(store, contents, known, pair) for pair in contents.pairs),
-        *(_model(store, contents, model) for model in contents.models),
+        *(_model(store, contents, one) for one in contents.models if not _is_head(one)),
         *_builtin(),
         *_begun(store, known),
         *_catalogued(contents, known),
@@ -139,6 +139,13 @@ def _pair(store: Store, contents: Contents, known: Catalog | None, pair: PairRec
         licence=licences(one.licence for one in members),
         whole=all(map(store.intact, members)),
     )
+
+
+def _is_head(model: ModelRecord) -> bool:
+    """Whether it is nothing to talk to, and of use with its target only."""
+    from model_registry.heads import KINDS  # noqa: PLC0415 - see above
+
+    return model.traits.architecture in KINDS
 
 
 def _model(store: Store, contents: Contents, model: ModelRecord) -> Row:
