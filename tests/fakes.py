@@ -16,12 +16,14 @@ from edgespec.drafters.draft_model import DraftModelDrafter
 from edgespec.drafters.kseq import KSeqDrafter
 from edgespec.drafters.lookahead import LookaheadDrafter
 from edgespec.drafters.lookup import LookupDrafter
+from edgespec.drafters.medusa import MedusaDrafter
 from edgespec.drafters.none import NoDrafter
 from edgespec.drafters.suffix import SuffixDrafter
 from edgespec.drafters.tree import TreeDrafter
 from edgespec.errors import Cancelled, RollbackRefusedError
 from edgespec.model import ROOT, HiddenStates, Logits, Token
 from edgespec.sampling import Distribution
+from tests.head_fakes import FakeHeads
 
 
 class ChainsOnly:
@@ -238,6 +240,10 @@ def unsure(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Conf
     return ConfidenceDrafter(good_draft(logits_of, vocab), threshold=0.5)
 
 
+def medusa(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> MedusaDrafter:
+    return MedusaDrafter(FakeHeads(logits_of, vocab, scale=1), least=0)
+
+
 def auto(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> AutoDrafter:
     """Everything at once, and drafting cheap enough to be used."""
     costs = Costs((CostTable(0, {1: 1.0, 2: 1.1, 16: 2.0}, {1: 0.1, 16: 0.3}),))
@@ -260,6 +266,7 @@ DRAFTERS: dict[str, DrafterMaker] = {
     "bad draft": bad_draft,
     "self draft": self_draft,
     "cascade": cascade,
+    "medusa": medusa,
     "tree": tree,
     "narrow tree": narrow_tree,
     "k-SEQ": kseq,
