@@ -19,9 +19,7 @@ from model_registry.problem import ModelFileProblem
 from model_registry.shape import Shape, shape_of
 
 
-def planned(
-    load: Load, target: Path, draft: Path | None, rows: int, *, head: int = 0
-) -> Plan:
+def planned(load: Load, target: Path, draft: Path | None, rows: int, *, head: int = 0) -> Plan:
     """How to load two files here. `rows` of logits are what a pass of the target may give; `head` the
     bytes of a drafting head.
 

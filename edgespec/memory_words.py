@@ -40,8 +40,8 @@ def notices(made: Plan) -> list[str]:
         )
     if wish.head and not made.head:
         said.append(
-            f"There is no room for the drafting head of {readable(wish.head)}, which is given up before the "
-            "context. Drafting from the text so far needs none: --draft lookup."
+            f"There is no room for the drafting head of {readable(wish.head)}, which is given up before "
+            "the context. Drafting from the text so far needs none: --draft lookup."
         )
     if made.context < asked:
         said.append(

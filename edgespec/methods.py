@@ -141,7 +141,9 @@ def _doubt_medusa(costs: Costs) -> str:
     price = row_price(costs)
     if price < 1:
         return ""
-    return f"medusa drafts nothing here: one more row costs {price:.2f} of a token, and brings less."
+    return (
+        f"medusa drafts nothing here: one more row costs {price:.2f} of a token, and brings less."
+    )
 
 
 def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> AutoDrafter:

@@ -197,7 +197,7 @@ class Pair:
             told += [text, WAYS[method].doubt(costs)]
         corpus = self._texts(load, method)
         draft = self.draft.model if self.draft else None
-        self.parts = parts = Parts(self.target.model, draft, load, costs, corpus, self.heads)
+        self.parts = parts = Parts(self.target.model, draft, load, costs, corpus, heads=self.heads)
         made: dict[Method, Drafter] = {}
         if method == "auto":
             self.auto = make_auto(parts)

@@ -49,7 +49,8 @@ def look_ahead(load: Load) -> Prospect:
     trees = shape.rolls_back and not shape.windows and not load.strict
     # Whether a running state can be copied is found when it is loaded.
     refusal = refusal_of(load, shape.name, rolls_back=True)
-    chosen(load, Means(plan.draft is not None, plan.head > 0, trees, refusal))
+    means = Means(draft=plan.draft is not None, heads=plan.head > 0, trees=trees, refusal=refusal)
+    chosen(load, means)
     return Prospect(found, draft, plan, head)
 
 

@@ -36,9 +36,8 @@ def describe(start: bytes, size: int) -> tuple[str, str]:
         if start.startswith(magic):
             return f"it is {what}", hint
     if _is_safetensors(start, size):
-        if b'"edgespec"' in start:
-            return "it is a drafting head", _MODEL
-        return "it is a safetensors file", _CONVERT
+        ours = b'"edgespec"' in start
+        return ("it is a drafting head", _MODEL) if ours else ("it is a safetensors file", _CONVERT)
     if start[0] == 0x80 and len(start) > 1 and 2 <= start[1] <= 5:
         return "it is a Python pickle, as old PyTorch checkpoints are", _CONVERT
     if not start.strip(b"\0"):

@@ -156,9 +156,7 @@ def _models(store: Store, model: ModelRecord) -> Located:
     return _located(_file(store, model), (model,), store)
 
 
-def _located(
-    path: Path, used: tuple[ModelRecord, ...] = (), store: Store | None = None
-) -> Located:
+def _located(path: Path, used: tuple[ModelRecord, ...] = (), store: Store | None = None) -> Located:
     return Located(path, head=path if is_head(path) else None, used=used, store=store)
 
 

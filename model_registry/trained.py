@@ -83,9 +83,7 @@ def _free_name(contents: Contents, target: ModelRecord, kind: str) -> str:
     return next(name for name in names if free(name))
 
 
-def _incoming(
-    card: Card, path: Path, digest: str, target: ModelRecord, reference: str
-) -> Incoming:
+def _incoming(card: Card, path: Path, digest: str, target: ModelRecord, reference: str) -> Incoming:
     output = card.tensors.get("output")
     return Incoming(
         files=((path, digest),),

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.heads import file
-from model_registry.heads import MEDUSA, About, Trained
 from edgespec.heads.file import HeadFile
 from edgespec.model import HiddenStates, Logits, Token
+from model_registry.heads import MEDUSA, About, Trained
 
 LogitsOf = Callable[[tuple[Token, ...]], Logits]
 

@@ -78,10 +78,12 @@ def test_as_a_draft_it_is_found_by_name_and_by_path(
     keep_head(store, "big", file, reference=WORDS)
     found = locate.find("head0", role="draft", store=store)
     assert found.head == found.target
-    assert [one.name for one in found.used] == ["head0"]  # type: ignore[union-attr]
+    assert [one.name for one in found.used] == ["head0"]
 
 
-def test_a_target_that_is_only_a_file_is_linked_to(store: Store, target: Path, tmp_path: Path) -> None:
+def test_a_target_that_is_only_a_file_is_linked_to(
+    store: Store, target: Path, tmp_path: Path
+) -> None:
     pair = keep_head(store, str(target), head(target, tmp_path), reference=WORDS)
     record = store.read().with_id(pair.target)
     assert record.folder == str(tmp_path)
@@ -205,7 +207,10 @@ def test_removing_the_pair_removes_the_head(store: Store, target: Path, tmp_path
     assert remove(store, "big").removed == ["pair big", "model head0"]
 
 
-def test_a_head_in_place_of_a_model_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_head_in_place_of_a_model_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
     file = head_file(tmp_path / "h.safetensors").path
     assert main(["run", "--model", str(file), "hello"]) != 0
     told = capsys.readouterr().err

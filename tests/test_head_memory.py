@@ -52,7 +52,10 @@ def test_a_refusal_says_that_it_fits_not_even_without() -> None:
     made = plan(WISH, machine(ram=4, free=1))
     assert not made.fits
     assert "even with 2048 tokens of context and no draft" in refusal(made).message
-    assert refusal(made).message == refusal(plan(replace(WISH, head=GIB), machine(ram=4, free=1))).message
+    assert (
+        refusal(made).message
+        == refusal(plan(replace(WISH, head=GIB), machine(ram=4, free=1))).message
+    )
 
 
 def test_a_number_of_layers_that_is_insisted_on_keeps_it() -> None:

@@ -60,7 +60,9 @@ CASES = [(name, seed) for name in MAKERS for seed in range(20)]
 def test_law_a_greedy_text_is_that_of_plain_decoding(name: str, seed: int) -> None:
     vocab, prompt, options = setting(seed)
     logits_of = chaotic(vocab, seed, depth=2)
-    emitted, _, _ = run(FakeModel(logits_of, vocab), MAKERS[name](logits_of, vocab), prompt, options)
+    emitted, _, _ = run(
+        FakeModel(logits_of, vocab), MAKERS[name](logits_of, vocab), prompt, options
+    )
     assert emitted == plainly(FakeModel(logits_of, vocab), prompt, options)
 
 
@@ -126,7 +128,7 @@ def test_law_d_a_drafter_fed_step_by_step_proposes_what_a_fresh_one_does(
         fresh.begin(text)
         told(old, text)
         told(fresh, text)
-        noise = SharedNoise(seed) if step % 2 else None
+        noise = SharedNoise(seed) if step % 2 and not sampling.greedy else None
         asked = [policy(seed + step, sampling, noise=noise) for _ in range(2)]
         draft = old.propose(limit, asked[0])
         assert draft.tokens == fresh.propose(limit, asked[1]).tokens
@@ -215,6 +217,7 @@ def test_beyond_the_last_head_nothing_is_said() -> None:
     model.begin([1, 2])
     with pytest.raises(ValueError, match="no head sees"):
         model.extend([2], rows=1)
+    assert model.tokens == [1]
     model.read_state(1, np.array([1, -1, 1], np.float32))
     assert model.capacity == 3
     model.extend([2], rows=1)
@@ -224,12 +227,14 @@ def test_beyond_the_last_head_nothing_is_said() -> None:
 
 
 def test_the_controller_drafts_with_heads() -> None:
-    """The laws above would hold if it never did."""
-    logits_of = chaotic(8, 2, depth=2)
+    """The laws above would hold if it never did. Until the text repeats itself, there is nothing else."""
     options = DecodeOptions(sampling=GREEDY, draft_length=12, max_tokens=80)
-    _, _, events = run(FakeModel(logits_of, 8), auto(logits_of, 8), [1, 2], options)
-    rounds = [event for event in events if isinstance(event, Round)]
-    assert sum(event.source.startswith("draft") for event in rounds) > 5
+    for seed in range(8):
+        logits_of = chaotic(8, seed, depth=2)
+        _, _, events = run(FakeModel(logits_of, 8), auto(logits_of, 8), [1, 2], options)
+        rounds = [event for event in events if isinstance(event, Round)]
+        assert all(event.source.startswith("draft") for event in rounds[:3])
+        assert sum(event.accepted for event in rounds[:3]) > 3
 
 
 def test_what_was_learnt_is_forgotten_by_whoever_learnt_it() -> None:

@@ -14,8 +14,8 @@ from safetensors.numpy import save_file
 
 from edgespec.errors import EdgeSpecError, ModelFileError, PairError
 from edgespec.heads import file
-from model_registry.heads import KEY
 from edgespec.heads.medusa import Calibration, MedusaHeads, calibrated
+from model_registry.heads import KEY
 from tests.head_fakes import about, arrays, head_file
 
 Tensors = dict[str, NDArray[Any]]
@@ -319,5 +319,5 @@ def test_heads_can_be_asked_one_by_one() -> None:
     state = np.ones(16, np.float32)
     all_of_them = heads.logits(state, 3)
     for head in range(3):
-        assert np.allclose(heads.logits(state, 1, head)[0], all_of_them[head], rtol=1e-5)
+        assert np.allclose(heads.logits(state, 1, head)[0], all_of_them[head], atol=1e-4)
     assert heads.seconds() > 0

