@@ -191,6 +191,7 @@ class Pair:
             return
         told = [keep_exact(self, load)] if load.strict else []
         costs = None
+        # Where a length is named and no method, that is kept to whatever rows cost.
         if WAYS[method].costs and method == load.method:
             costs, text = costs_for(self, load)
             costs = self._with_heads(costs)
