@@ -47,6 +47,13 @@ class Others:
         return time.monotonic(), used, own.user + own.system
 
 
+def quiet_now(seconds: float = 0.3) -> bool:
+    """Whether other programs leave the processor alone, to be asked where a figure is doubted."""
+    others = Others()
+    time.sleep(seconds)
+    return others() <= _MOST_OTHERS
+
+
 def busy(samples: Mapping[str, Sequence[float]], table: CostTable) -> tuple[str, ...]:
     """Why figures are not to be believed, as sentences; none when they are.
 

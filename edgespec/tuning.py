@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from edgespec.busy import quiet_now
 from edgespec.calibrate import Bench, Calibration, finish
 from edgespec.costs import Costs, CostTable
 from edgespec.errors import Cancelled, EdgeSpecError
@@ -44,7 +45,9 @@ _GUESS = Costs(
     )
 )
 _RETRY = timedelta(days=1)
-"""Figures from a busy machine are used for so long before they are measured again."""
+"""Figures that are doubted are used for so long before they are measured again."""
+_RETRY_SOON = timedelta(minutes=1)
+"""And for so long where the machine has become quiet, or where they tell of single rows only."""
 _PROBLEMS = (EdgeSpecError, ModelFileProblem, GGUFError, OSError)
 
 
@@ -259,9 +262,12 @@ def _strict_words(exact: dict[int, int]) -> str:
 
 
 def _worn(tuned: Tuned) -> bool:
-    """Whether a result from a busy machine is old enough to try again."""
+    """Whether a result that is doubted should be tried again."""
+    if not tuned.busy:
+        return False
     age = datetime.now(UTC) - datetime.fromisoformat(tuned.measured_at)
-    return bool(tuned.busy) and age > _RETRY
+    scant = any(len(one.verify) == 1 for one in tuned.tables)
+    return age > _RETRY or (age > _RETRY_SOON and (scant or quiet_now()))
 
 
 def _set_threads(pair: Pair, load: Load, tuned: Tuned) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from edgespec.costs import Costs
 from edgespec.errors import DecodeError
 from edgespec.settings import Load
 from edgespec.tuning import costs_for, costs_of, keep_exact, key_of
-from profiles.tuned import Tuned, TunedStore
+from profiles.tuned import Table, Tuned, TunedStore
 from tests.conftest import ModelFiles
 from tests.profiles.tuned_results import tuned
 from tests.timed_fakes import Clock, TimedModel
@@ -118,6 +118,27 @@ def test_what_no_longer_holds_is_measured_again_and_the_reason_told(
     assert notice is not None
     assert "llama.cpp was rebuilt" in notice
     assert len(store.all()) == 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "quiet", "rows", "again"),
+    [(50, True, 2, False), (70, True, 2, True), (70, False, 2, False), (70, False, 1, True)],
+)
+def test_doubted_figures_are_measured_again_soon_on_a_quiet_machine(
+    pair: FakePair,
+    store: TunedStore,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: int,
+    quiet: bool,
+    rows: int,
+    again: bool,
+) -> None:
+    monkeypatch.setattr(tuning, "quiet_now", lambda: quiet)
+    then = datetime.now(UTC) - timedelta(seconds=seconds)
+    few = Table(depth=64, verify={1: 0.1, 4: 0.2} if rows > 1 else {1: 0.1}, draft={1: 0.01})
+    stored_for(pair, store, busy="Others.", measured_at=then.isoformat(), tables=(few,))
+    ask(pair, store)
+    assert bool(passes(pair)) is again
 
 
 @pytest.mark.parametrize("threads", [(2, 4), (1, 1)])
