@@ -88,7 +88,8 @@ class Settings:
     chat_template: str | None = None
     """A name that llama.cpp knows or a Jinja file; None for the one in the model's file."""
     grammar: str | None = None
-    """GBNF that every answer follows from its first token on; None for free answers."""
+    """What every answer follows from its first token on, as `edgespec.grammar` writes it (Lark for
+    llguidance); None for free answers."""
     persona: str = ""
     """Who answers: the name of what set `sampling` and `system`; empty for none."""
     own: Own | None = None

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from edgespec.grammar.files import read_grammar, read_schema
-
 
 def add_form_options(group: argparse._ArgumentGroup) -> None:
     """`--json-schema` or `--grammar`."""
@@ -26,7 +24,11 @@ def add_form_options(group: argparse._ArgumentGroup) -> None:
 
 
 def grammar_from(given: Mapping[str, str]) -> str | None:
-    """The GBNF that the options ask for, read and checked. Raises UsageError."""
+    """The grammar that the options ask for, read and checked. Raises UsageError."""
+    if not {"json_schema", "grammar"} & given.keys():
+        return None
+    from edgespec.grammar.files import read_grammar, read_schema  # noqa: PLC0415 - slow to import
+
     if "json_schema" in given:
         return read_schema(given["json_schema"])
-    return read_grammar(given["grammar"]) if "grammar" in given else None
+    return read_grammar(given["grammar"])

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
+import llguidance
 import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.errors import UsageError
-from edgespec.grammar.automaton import DEAD, Automaton
-from edgespec.grammar.gbnf import parse
+from edgespec.grammar import matching
 from edgespec.grammar.problem import GrammarProblem
-from edgespec.grammar.vocabulary import Vocabulary
 from edgespec.model import Logits, Token, Tokenizer
 
-MOST_MASKS = 512
-"""Masks that are kept, a bit a token: 10 MB for a vocabulary of 150k."""
+
+class Vocabulary:
+    """The texts of a model's tokens, made once a model."""
+
+    def __init__(self, tokenizer: Tokenizer, size: int) -> None:
+        """`size` is the width of a row of logits.
+
+        Tokens that end a generation, control tokens and whatever else has no text can stand in no
+        answer that follows a grammar; those that end may follow where it does.
+        """
+        self.size = size
+        self.ends: NDArray[np.bool_] = np.array([tokenizer.is_end(t) for t in range(size)])
+        """bool[size]: the tokens that end a generation."""
+        pieces = [b"" if self.ends[t] else tokenizer.piece(t) for t in range(size)]
+        self.tokens = matching.vocabulary(pieces)
 
 
 class GrammarConstraint:
@@ -25,40 +36,45 @@ class GrammarConstraint:
     `begin` comes before every answer.
     """
 
-    def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
-        self._automaton = automaton
+    def __init__(self, grammar: str, vocabulary: Vocabulary) -> None:
+        """`grammar` is Lark, as llguidance reads it. Raises GrammarProblem."""
         self._vocabulary = vocabulary
-        self._state = automaton.start
-        self._masks: OrderedDict[int, NDArray[np.uint8]] = OrderedDict()
-        """By state, one bit a token; those used last are last."""
+        self._first = matching.matcher(grammar, vocabulary.tokens)
+        self._matcher: llguidance.LLMatcher
+        self._mask: NDArray[np.bool_] | None
+        """What may follow here, once it was asked for."""
+        self.reset()
 
     def apply(self, logits: Logits) -> Logits:
         """A copy of float32[vocabulary] logits with -inf for what may not follow.
 
-        Raises UsageError where nothing may.
+        Raises UsageError where nothing may, or where the grammar is too much to keep track of.
         """
-        return np.where(self._allowed(), logits, np.float32(-np.inf))
+        return np.where(self._open(), logits, np.float32(-np.inf))
 
     def best(self, logits: Logits) -> Token:
         """The arg-max of what may follow; of equal ones the first, as without a grammar.
 
-        Raises UsageError where nothing may.
+        Raises as `apply` does.
         """
         token = int(logits.argmax())  # most often allowed: a draft was made of the same text
-        return token if self._after(token) != DEAD else int(self.apply(logits).argmax())
+        return token if self._may_follow(token) else int(self.apply(logits).argmax())
 
     def accept(self, token: Token) -> None:
-        """Go on after one more token of the answer. Raises ValueError for one that may not follow."""
-        state = self._after(token)
-        if state == DEAD:
+        """Go on after one more token of the answer. Raises ValueError for one that may not follow.
+
+        After a token that ends a generation all is as before it.
+        """
+        if not self._may_follow(token):
             raise ValueError(f"token {token} does not follow the grammar")
-        self._state = state
-        if self._automaton.is_full:
-            self._renew()
+        if not self._vocabulary.ends[token]:
+            self._matcher.consume_token(token)  # where it gives up, the next question tells
+            self._mask = None
 
     def reset(self) -> None:
         """Begin a new answer."""
-        self._state = self._automaton.start
+        self._matcher = self._first.deep_copy()
+        self._mask = None
 
     def begin(self, answer: Sequence[Token]) -> None:
         """Go on after an answer that is there already, or begin a new one after none.
@@ -79,37 +95,35 @@ class GrammarConstraint:
     @property
     def complete(self) -> bool:
         """Whether the answer may end here."""
-        return self._automaton.ends(self._state)
+        return self._matcher.is_accepting()
 
-    def _after(self, token: Token) -> int:
-        """The state after a token; one that ends a generation changes nothing where that is allowed."""
+    def _may_follow(self, token: Token) -> bool:
+        if self._mask is not None:
+            return bool(self._mask[token])
         if self._vocabulary.ends[token]:
-            return self._state if self.complete else DEAD
-        piece = self._vocabulary.pieces[token]
-        state = self._state if piece else DEAD
-        for byte in piece:
-            state = self._automaton.step(state, byte)
-        return state
+            return self.complete
+        return self._matcher.validate_tokens([token]) == 1
 
-    def _allowed(self) -> NDArray[np.bool_]:
-        bits = self._masks.get(self._state)
-        if bits is None:
-            allowed = self._vocabulary.allowed(self._automaton, self._state)
-            if not allowed.any():
-                raise UsageError(
-                    "The grammar asks for something that no token of this model can write.",
-                    "Use another model, or another grammar.",
-                )
-            bits = self._masks[self._state] = np.packbits(allowed)
-            if len(self._masks) > MOST_MASKS:
-                self._masks.popitem(last=False)
-        self._masks.move_to_end(self._state)
-        return np.unpackbits(bits, count=len(self._vocabulary.pieces)).view(np.bool_)
-
-    def _renew(self) -> None:
-        """Bound what is remembered of very long or deep answers."""
-        self._state = self._automaton.renew(self._state)
-        self._masks.clear()
+    def _open(self) -> NDArray[np.bool_]:
+        """bool[size]: what may follow, kept until the answer goes on."""
+        if self._mask is not None:
+            return self._mask
+        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
+        mask = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
+        if self.complete:
+            mask |= self._vocabulary.ends
+        if self._matcher.is_error() and not matching.is_stuck(self._matcher):
+            raise UsageError(
+                f"The grammar is too much to keep track of: {matching.reason(self._matcher)}.",
+                "Write it so that a text fits in fewer ways.",
+            )
+        if not mask.any():
+            raise UsageError(
+                "The grammar asks for something that no token of this model can write.",
+                "Use another model, or another grammar.",
+            )
+        self._mask = mask
+        return mask
 
 
 class Constraints:
@@ -131,13 +145,12 @@ class Constraints:
         if grammar is None:
             return None
         if grammar not in self._made:
-            try:
-                automaton = Automaton(parse(grammar))
-            except GrammarProblem as problem:
-                raise UsageError(f"The grammar cannot be used: {problem}.", "Mend it.") from None
             if self._vocabulary is None:
                 self._vocabulary = Vocabulary(self._tokenizer, self._size)
-            self._made = {grammar: GrammarConstraint(automaton, self._vocabulary)}
+            try:
+                self._made = {grammar: GrammarConstraint(grammar, self._vocabulary)}
+            except GrammarProblem as problem:
+                raise UsageError(f"The grammar cannot be used: {problem}.", "Mend it.") from None
         constraint = self._made[grammar]
         constraint.begin(answer)
         return constraint

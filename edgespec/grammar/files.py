@@ -3,47 +3,50 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import NoReturn
 
 from edgespec.errors import UsageError
-from edgespec.grammar.automaton import Automaton
-from edgespec.grammar.gbnf import parse
-from edgespec.grammar.json_schema import to_gbnf
+from edgespec.grammar import gbnf, schema
+from edgespec.grammar.matching import check
 from edgespec.grammar.problem import GrammarProblem
 
 MOST_BYTES = 1 << 20
 
 
 def read_grammar(path: str) -> str:
-    """The GBNF in a file. Raises UsageError with file, line and column."""
+    """The GBNF in a file, as Lark. Raises UsageError with file, line and column."""
     text = _read(path)
     try:
-        Automaton(parse(text))
+        grammar = gbnf.to_lark(text)
+        check(grammar)
     except GrammarProblem as problem:
         raise UsageError(
             f"{path}: {problem}.", "llama.cpp's grammars/README.md describes this notation, GBNF."
         ) from None
-    return text
+    return grammar
 
 
 def read_schema(path: str) -> str:
-    """The JSON schema in a file, as GBNF. Raises UsageError with file and place."""
-    schema = _json(path, _read(path))
+    """The JSON schema in a file, as Lark. Raises UsageError with file and place, if there is one."""
+    document = _json(path, _read(path))
     try:
-        grammar = to_gbnf(schema)
+        grammar = schema.to_lark(document)
+        check(grammar)
     except GrammarProblem as problem:
+        place = _place(document, problem.what)
         raise UsageError(
-            f"{path}: {problem}.", "Leave that out of the schema, or write it as a --grammar."
-        ) from None
-    try:
-        Automaton(parse(grammar))
-    except GrammarProblem as problem:
-        raise UsageError(
-            f"{path}: no grammar can be made of this schema ({problem.what}).",
-            "It may ask for something endless, or for too much of something.",
+            f"{path}{place}: no grammar can be made of this schema ({problem.what}).",
+            "Leave that out of the schema, or write it as a --grammar.",
         ) from None
     return grammar
+
+
+def _place(document: object, message: str) -> str:
+    """llguidance names keywords that it does not know, but not where they are."""
+    keyword = re.match(r'Unimplemented keys: \["(.*?)"', message)
+    return f" {schema.place_of(document, keyword[1])}" if keyword else ""
 
 
 def _json(path: str, text: str) -> object:

@@ -1,110 +1,88 @@
-"""GBNF, llama.cpp's notation for grammars (grammars/README.md, src/llama-grammar.cpp), read into rules.
+"""GBNF, llama.cpp's notation for grammars (grammars/README.md, src/llama-grammar.cpp), as Lark.
 
-Three things differ. Rules over tokens (`<think>`, `<[151667]>`) are refused: grammars here are about
-text. A repetition of more than 2000 is kept, which llama.cpp takes for one without an end. And a line
-may begin with the bar of an alternative.
+llguidance cuts a text into terminals, each the longest that fits, so that `("a" | "ab") "bc"` is not
+"abc" if the strings are terminals; its own converter, `gbnf_to_lark`, makes them so. GBNF knows no such
+cuts. Here a grammar without recursion is one terminal, and in others, and large ones, each character is.
+
+Three things differ from llama.cpp. Rules over tokens (`<think>`, `<[151667]>`) are refused: grammars
+here are about text. A rule may begin with itself. And a line may begin with the bar of an alternative.
 """
 
 from __future__ import annotations
 
+import graphlib
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from edgespec.grammar.characters import ALL, Ranges, complement, encodings, intersection, union
 from edgespec.grammar.gbnf_text import WORD, Reader, place
 from edgespec.grammar.problem import GrammarProblem
 
 ROOT = "root"
-MAX_SYMBOLS = 200_000
-"""A larger grammar is refused: repetitions make much of little."""
+MAX_RULES = 5000
+"""Groups and repetitions count, too. llguidance descends from rule to rule on the stack."""
+MAX_IN_ONE = 100
+"""The same, in one terminal: what a long chain of them takes grows faster than its length."""
 MAX_DEPTH = 100
 """Parentheses within each other."""
-
-Symbol = int | frozenset[int]
-"""A rule by its number, or the bytes of which one stands here."""
-Symbols = tuple[Symbol, ...]
-
-_BYTES = tuple(frozenset((byte,)) for byte in range(256))
+_LAST_CODE = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+_ANY = r"/[^\x{0}]/"
+"""A text holds no zero: llama.cpp ends there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule; what a group, a repetition or a set of characters stands for is a rule, too."""
-
-    name: str
-    """Of the rule in the text that it is or belongs to."""
-    at: int
-    """Where in the text that begins."""
-    alternates: tuple[Symbols, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Grammar:
-    """What a text must be made of."""
-
-    rules: tuple[Rule, ...]
-    root: int
-    """The number of the rule for the whole text."""
-    text: str
-
-    def problem(self, rule: int, what: str) -> GrammarProblem:
-        """Something that is wrong with a rule, as an error with its place."""
-        return GrammarProblem(what, place(self.text, self.rules[rule].at))
-
-
-def parse(text: str) -> Grammar:
-    """Read a grammar. Raises GrammarProblem with line and column."""
+def to_lark(text: str) -> str:
+    """A GBNF grammar in llguidance's notation. Raises GrammarProblem with line and column."""
     return _Parser(text).parse()
 
 
 class _Parser:
-    """Recursive descent, as in llama.cpp."""
+    """Recursive descent, as in llama.cpp. Items are Lark, but that rules are `@` and a number."""
 
     def __init__(self, text: str) -> None:
         self._reader = Reader(text)
-        self._rules: list[Rule | None] = []
-        self._names: dict[str, int] = {}
-        self._first_use: dict[int, tuple[str, int]] = {}
-        """The name of a rule, and where in the text it is named for the first time, by its number."""
-        self._sets: dict[Ranges, Symbol] = {}
+        self._rules: list[list[str] | None] = []
+        """By number, the alternates."""
+        self._numbers: dict[str, int] = {}
+        self._named: dict[str, int] = {}
+        """Where each rule that is there begins."""
+        self._first_use: dict[str, int] = {}
         self._size = 0
-        self._owner = ("", 0)
-        """Name and place of the rule that is being read."""
 
-    def parse(self) -> Grammar:
+    def parse(self) -> str:
         reader = self._reader
         reader.skip(newlines=True)
         while reader.next:
             self._rule()
-        rules: list[Rule] = []
-        for number, rule in enumerate(self._rules):
-            if rule is None:
-                name, at = self._first_use[number]
+        for name, at in self._first_use.items():
+            if name not in self._named:
                 raise reader.problem(f"there is no rule {name!r}", at)
-            rules.append(rule)
-        if ROOT not in self._names:
+        if ROOT not in self._named:
             raise GrammarProblem(f"there is no rule {ROOT!r}, with which a text begins")
-        return Grammar(tuple(rules), self._names[ROOT], reader.text)
+        rules = {number: " | ".join(ways or ()) for number, ways in enumerate(self._rules)}
+        apart = self._size > MAX_IN_ONE or _is_recursive(rules)
+        letter = "r" if apart else "R"  # Lark writes terminals in capitals
+        lines = ['%llguidance {"no_forcing": true}', f"start: @{self._numbers[ROOT]}"]
+        lines += [f"@{number}: {ways}" for number, ways in rules.items()]
+        return "\n".join(lines).replace("@", letter) + "\n"
 
     def _rule(self) -> None:
         reader = self._reader
         begun = reader.at
         name = reader.name()
-        self._owner = (name, begun)
-        number = self._number(name, begun)
-        known = self._rules[number]
-        if known is not None:
-            there = place(reader.text, known.at)
+        if name in self._named:
+            there = place(reader.text, self._named[name])
             raise reader.problem(f"the rule {name!r} is there already, at {there}", begun)
+        self._named[name] = begun
         reader.skip(newlines=False)
         reader.expect("::=")
         reader.skip(newlines=True)
-        self._define(number, self._alternates(depth=0))
+        number = self._number(name)
+        self._rules[number] = self._alternates(depth=0)
         if reader.next and reader.next not in "\r\n":
             raise reader.problem(f"{reader.next!r} cannot stand here")
         reader.skip(newlines=True)
 
-    def _alternates(self, depth: int) -> list[Symbols]:
+    def _alternates(self, depth: int) -> list[str]:
         reader = self._reader
         found = [self._sequence(depth)]
         while True:
@@ -117,28 +95,29 @@ class _Parser:
             reader.skip(newlines=True)
             found.append(self._sequence(depth))
 
-    def _sequence(self, depth: int) -> Symbols:
+    def _sequence(self, depth: int) -> str:
         reader = self._reader
-        symbols: list[Symbol] = []
+        items: list[str] = []
         last = 0  # where the item begins that a repetition is about
         while reader.next and reader.next not in "|)\r\n":
             if reader.next in "*+?{":
-                item = symbols[last:]
+                item = items[last:]
                 if not item:
                     raise reader.problem(f"there is nothing that {reader.next!r} could repeat")
-                symbols[last:] = self._repeated(item, *self._times())
+                items[last:] = self._repeated(item)
             else:
-                last = len(symbols)
-                symbols.extend(self._item(depth))
-                self._grow(len(symbols) - last)
+                last = len(items)
+                items.extend(self._item(depth))
             reader.skip(newlines=depth > 0)
-        return tuple(symbols)
+        return " ".join(items) or '""'
 
-    def _item(self, depth: int) -> Sequence[Symbol]:
+    def _item(self, depth: int) -> Sequence[str]:
         reader = self._reader
         begun, mark = reader.at, reader.next
         if mark in WORD:
-            return [self._number(reader.name(), begun)]
+            name = reader.name()
+            self._first_use.setdefault(name, begun)
+            return [f"@{self._number(name)}"]
         reader.at += 1
         match mark:
             case '"':
@@ -146,37 +125,37 @@ class _Parser:
             case "[":
                 return [self._set()]
             case ".":
-                return [self._one_of(ALL)]
+                return [_ANY]
             case "(":
                 return [self._group(depth + 1)]
             case "<" | "!":
                 raise reader.problem("rules about tokens are not known, only about text", begun)
         raise reader.problem(f"{mark!r} cannot stand here", begun)
 
-    def _group(self, depth: int) -> int:
+    def _group(self, depth: int) -> str:
         if depth > MAX_DEPTH:
             raise self._reader.problem(f"more than {MAX_DEPTH} parentheses within each other")
         self._reader.skip(newlines=True)
         alternates = self._alternates(depth)
         self._reader.expect(")")
-        return self._define(self._new(), alternates)
+        return self._new(alternates)
 
-    def _literal(self) -> list[Symbol]:
+    def _literal(self) -> list[str]:
         reader = self._reader
-        written: list[Symbol] = []
+        written: list[str] = []
         while not reader.take('"'):
             begun = reader.at
             code = reader.character()
-            if not intersection(((code, code),), ALL):
+            if not _ranges(code, code):
                 raise reader.problem("this is no character that a text can hold", begun)
-            written.extend(_BYTES[byte] for byte in chr(code).encode())
+            written.append(f"/[{_ranges(code, code)}]/")
         return written
 
-    def _set(self) -> Symbol:
+    def _set(self) -> str:
         reader = self._reader
         begun = reader.at - 1
         others = reader.take("^")
-        ranges: list[tuple[int, int]] = []
+        ranges = r"\x{0}" if others else ""
         while not reader.take("]"):
             at = reader.at
             first = last = reader.character()
@@ -185,64 +164,66 @@ class _Parser:
                 last = reader.character()
             if last < first:
                 raise reader.problem("this range ends before it begins", at)
-            ranges.append((first, last))
-        wanted = complement(union(ranges)) if others else intersection(union(ranges), ALL)
-        if not wanted:
+            ranges += _ranges(first, last)
+        if not ranges:
             raise reader.problem("no character is in this set", begun)
-        return self._one_of(wanted)
+        return f"/[^{ranges}]/" if others else f"/[{ranges}]/"
 
-    def _one_of(self, ranges: Ranges) -> Symbol:
-        if ranges not in self._sets:
-            ways = encodings(ranges)
-            alone = len(ways) == len(ways[0]) == 1
-            self._sets[ranges] = ways[0][0] if alone else self._define(self._new(), ways)
-        return self._sets[ranges]
-
-    def _times(self) -> tuple[int, int | None]:
-        """How often at least, and at most if there is a bound."""
+    def _repeated(self, item: list[str]) -> list[str]:
+        """The item with the repetition that stands here."""
         reader = self._reader
         begun, mark = reader.at, reader.next
+        self._grow()
         reader.at += 1
-        if mark != "{":
-            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[mark]
-        least = reader.number()
-        most: int | None = least
-        if reader.take(","):
-            reader.skip(newlines=False)
-            most = None if reader.next == "}" else reader.number()
-        reader.expect("}")
-        if most is not None and most < least:
-            raise reader.problem(f"{most} times at most is less than {least} at least", begun)
-        return least, most
+        if mark == "{":
+            least = most = reader.number()
+            bounds = f"{least},{most}"
+            if reader.take(","):
+                reader.skip(newlines=False)
+                most = -1 if reader.next == "}" else reader.number()
+                bounds = f"{least}," + (f"{most}" if most >= 0 else "")
+            reader.expect("}")
+            if 0 <= most < least:
+                raise reader.problem(f"{most} times at most is less than {least} at least", begun)
+            if most == 0:
+                return []
+            mark = f"{{{bounds}}}"
+        alone = len(item) == 1 and re.fullmatch(r"@\d+|/.*/", item[0])
+        return [(item[0] if alone else self._new([" ".join(item)])) + mark]
 
-    def _repeated(self, item: list[Symbol], least: int, most: int | None) -> list[Symbol]:
-        """S{2,4} becomes S S A with A ::= S B | nothing, B ::= S | nothing; S* is A ::= S A | nothing."""
-        self._grow(least + 3 * ((most or least) - least))
-        one = item[0] if len(item) == 1 else self._define(self._new(), [tuple(item)])
-        written: list[Symbol] = [one] * least
-        if most is None:
-            again = self._new()
-            return [*written, self._define(again, [(one, again), ()])]
-        rest: Symbols = ()
-        for _ in range(most - least):
-            rest = (self._define(self._new(), [(one, *rest), ()]),)
-        return [*written, *rest]
+    def _number(self, name: str) -> int:
+        if name not in self._numbers:
+            self._numbers[name] = self._add(None)
+        return self._numbers[name]
 
-    def _new(self) -> int:
-        self._rules.append(None)
+    def _new(self, alternates: list[str]) -> str:
+        return f"@{self._add(alternates)}"
+
+    def _add(self, alternates: list[str] | None) -> int:
+        self._grow()
+        self._rules.append(alternates)
         return len(self._rules) - 1
 
-    def _define(self, number: int, alternates: Sequence[Symbols]) -> int:
-        self._rules[number] = Rule(*self._owner, tuple(alternates))
-        return number
-
-    def _number(self, name: str, at: int) -> int:
-        if name not in self._names:
-            self._names[name] = self._new()
-            self._first_use[self._names[name]] = (name, at)
-        return self._names[name]
-
-    def _grow(self, symbols: int) -> None:
-        self._size += symbols
-        if self._size > MAX_SYMBOLS:
+    def _grow(self) -> None:
+        self._size += 1
+        if self._size > MAX_RULES:
             raise self._reader.problem("the grammar becomes too large here")
+
+
+def _ranges(first: int, last: int) -> str:
+    """The characters from one code point to another, as in a set of Rust's regular expressions."""
+    first, last = max(first, 1), min(last, _LAST_CODE)
+    if first in _SURROGATES:
+        first = _SURROGATES.stop
+    if last in _SURROGATES:
+        last = _SURROGATES.start - 1
+    return rf"\x{{{first:x}}}-\x{{{last:x}}}" if first <= last else ""
+
+
+def _is_recursive(rules: dict[int, str]) -> bool:
+    uses = {number: map(int, re.findall(r"@(\d+)", ways)) for number, ways in rules.items()}
+    try:
+        graphlib.TopologicalSorter(uses).prepare()
+    except graphlib.CycleError:
+        return True
+    return False

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import llguidance
 import numpy as np
 import pytest
 
 from edgespec.errors import UsageError
-from edgespec.grammar import automaton as machines
-from edgespec.grammar import constraint as constraints
-from edgespec.grammar.automaton import DEAD, Automaton
-from edgespec.grammar.constraint import Constraints, GrammarConstraint
-from edgespec.grammar.vocabulary import Vocabulary
+from edgespec.grammar import gbnf, matching, schema
+from edgespec.grammar.constraint import Constraints, GrammarConstraint, Vocabulary
 from edgespec.model import Token, Tokenizer
-from tests.grammar.texts import automaton
+from tests.grammar.texts import begins, fits, of_gbnf
 from tests.text_fakes import ENDS, FakeTokenizer
 
 SIZE = 268
@@ -29,7 +27,11 @@ class Padded(FakeTokenizer):
     """With entries at the end that have no text, as padded vocabularies have."""
 
     def piece(self, token: Token, *, special: bool = False) -> bytes:
-        return b"" if token >= self._first_control + len(self._controls) else super().piece(token)
+        return (
+            b""
+            if token >= self._first_control + len(self._controls)
+            else super().piece(token, special=special)
+        )
 
     def is_end(self, token: Token) -> bool:
         return token < self._first_control + len(self._controls) and super().is_end(token)
@@ -40,31 +42,48 @@ def vocabulary() -> Vocabulary:
     return Vocabulary(Padded(), SIZE)
 
 
-def one_by_one(tokenizer: Tokenizer, machine: Automaton, state: int) -> list[bool]:
-    """The same question asked of each token by itself."""
-    allowed = []
-    for token in range(SIZE):
-        after = state if tokenizer.piece(token) else DEAD
-        for byte in tokenizer.piece(token):
-            after = machine.step(after, byte)
-        allowed.append(machine.ends(state) if tokenizer.is_end(token) else after != DEAD)
-    return allowed
+def follower(grammar: str, vocabulary: Vocabulary) -> GrammarConstraint:
+    return GrammarConstraint(gbnf.to_lark(grammar), vocabulary)
+
+
+def one_by_one(tokenizer: Tokenizer, start: llguidance.LLMatcher, text: bytes) -> list[bool]:
+    """Which tokens may follow a text, each asked by its bytes."""
+    return [
+        fits(start, text)
+        if tokenizer.is_end(token)
+        else bool(piece := tokenizer.piece(token)) and begins(start, text + piece)
+        for token in range(SIZE)
+    ]
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
-def test_the_tree_says_what_each_token_says(grammar: str, vocabulary: Vocabulary) -> None:
+def test_what_follows_is_what_each_token_says(grammar: str, vocabulary: Vocabulary) -> None:
+    """Also where the grammar leaves one text only: a model may write it as it likes."""
     rng = np.random.default_rng(0)
-    machine, tokenizer = automaton(grammar), Padded()
-    for _ in range(12):
-        state = machine.start
-        for _ in range(int(rng.integers(0, 9))):
-            allowed = vocabulary.allowed(machine, state)
-            assert allowed.tolist() == one_by_one(tokenizer, machine, state)
-            texts = [t for t in allowed.nonzero()[0].tolist() if not tokenizer.is_end(t)]
-            if not texts:
+    bytewise, tokenizer = of_gbnf(grammar), Padded()
+    constraint = follower(grammar, vocabulary)
+    for _ in range(8):
+        constraint.reset()
+        text = b""
+        for _ in range(int(rng.integers(1, 9))):
+            allowed = constraint.apply(np.zeros(SIZE, np.float32)) == 0
+            assert allowed.tolist() == one_by_one(tokenizer, bytewise, text)
+            ways = [t for t in allowed.nonzero()[0].tolist() if not tokenizer.is_end(t)]
+            if not ways:
                 break
-            for byte in tokenizer.piece(int(rng.choice(texts))):
-                state = machine.step(state, byte)
+            token = int(rng.choice(ways))
+            text += tokenizer.piece(token)
+            constraint.accept(token)
+
+
+def test_what_a_schema_leaves_one_text_for_may_be_written_in_any_tokens(
+    vocabulary: Vocabulary,
+) -> None:
+    constraint = GrammarConstraint(schema.to_lark({"const": "hello"}), vocabulary)
+    zeros = np.zeros(SIZE, np.float32)
+    constraint.accept(ord('"'))
+    hello = Padded().tokenize("hello", special=False)[0]
+    assert (constraint.apply(zeros) == 0).nonzero()[0].tolist() == [ord("h"), hello]
 
 
 def test_a_vocabulary_may_have_equal_texts_and_texts_within_texts() -> None:
@@ -75,15 +94,11 @@ def test_a_vocabulary_may_have_equal_texts_and_texts_within_texts() -> None:
         def is_end(self, token: Token) -> bool:
             return token == 5
 
-    words = Vocabulary(Words(), 7)
-    machine = automaton('root ::= "abc"*')
-    assert words.allowed(machine, machine.start).tolist() == [1, 1, 1, 1, 0, 1, 1]
-    state = machine.step(machine.start, ord("a"))
-    assert words.allowed(machine, state).tolist() == [0, 0, 0, 0, 1, 0, 0]
-
-
-def follower(grammar: str, vocabulary: Vocabulary) -> GrammarConstraint:
-    return GrammarConstraint(automaton(grammar), vocabulary)
+    constraint = follower('root ::= "abc"*', Vocabulary(Words(), 7))
+    zeros = np.zeros(7, np.float32)
+    assert (constraint.apply(zeros) == 0).tolist() == [1, 1, 1, 1, 0, 1, 1]
+    constraint.accept(0)
+    assert (constraint.apply(zeros) == 0).tolist() == [0, 0, 0, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize("grammar", GRAMMARS)
@@ -128,6 +143,8 @@ def test_ends_are_allowed_where_the_text_may_end_and_control_tokens_nowhere(
     assert open_tokens() == ends
     constraint.accept(ends[0])
     assert open_tokens() == ends
+    constraint.begin([hello, ends[1]])
+    assert open_tokens() == [ord(" "), world, *ends]
     constraint.reset()
     assert open_tokens() == [ord("h"), hello]
 
@@ -165,7 +182,7 @@ def test_a_model_that_cannot_write_it_is_an_error() -> None:
         def piece(self, token: Token, *, special: bool = False) -> bytes:
             return b"x" if token < 256 else b""
 
-    constraint = GrammarConstraint(automaton('root ::= "x" "y"'), Vocabulary(Letters(), SIZE))
+    constraint = follower('root ::= "x" "y"', Vocabulary(Letters(), SIZE))
     constraint.accept(1)
     with pytest.raises(UsageError, match="no token of this model can write"):
         constraint.apply(np.zeros(SIZE, np.float32))
@@ -173,62 +190,64 @@ def test_a_model_that_cannot_write_it_is_an_error() -> None:
         constraint.best(np.zeros(SIZE, np.float32))
 
 
-def test_masks_are_kept_and_forgotten(
+def test_a_mask_is_made_once_a_place_and_for_the_best_only_where_it_must(
     vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(constraints, "MOST_MASKS", 3)
-    asked = 0
-    whole = Vocabulary.allowed
+    constraint = follower('root ::= "ab"', vocabulary)
+    made = 0
 
-    def counted(self: Vocabulary, machine: Automaton, state: int) -> np.ndarray:
-        nonlocal asked
-        asked += 1
-        return whole(self, machine, state)
+    class Counted:
+        def __init__(self, matcher: llguidance.LLMatcher) -> None:
+            self._matcher = matcher
 
-    monkeypatch.setattr(Vocabulary, "allowed", counted)
-    constraint = follower('root ::= "\\"" [^"]* "\\"" "."{5}', vocabulary)
+        def __getattr__(self, name: str) -> object:
+            nonlocal made
+            made += name == "compute_bitmask"
+            return getattr(self._matcher, name)
+
+    monkeypatch.setattr(constraint, "_matcher", Counted(constraint._matcher))
+    logits = np.zeros(SIZE, np.float32)
+    logits[ord("a")] = 1
+    assert constraint.best(logits) == ord("a")
+    assert made == 0
+    assert constraint.best(-logits) == ord("a")
+    assert constraint.best(logits) == ord("a")
+    assert made == 1
+    constraint.apply(logits)
+    assert made == 1
+    constraint.accept(ord("a"))
+    constraint.apply(logits)
+    assert made == 2
+
+
+def test_a_grammar_that_becomes_too_much_is_an_error_at_the_next_place(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = llguidance.LLParserLimits(max_items_in_row=40, verbose_errors=False)
+    monkeypatch.setattr(matching, "_LIMITS", few)
+    constraint = follower('root ::= ("a"{0,9} root?){0,9}', vocabulary)
     zeros = np.zeros(SIZE, np.float32)
-    for letter in b'"aaaaaaaaaa':
-        constraint.apply(zeros)
-        constraint.accept(letter)
-    assert asked == 2, "inside the string it is always the same"
-    for letter in b'"....':
-        constraint.apply(zeros)
-        constraint.accept(letter)
-    assert len(constraint._masks) == 3
-
-
-def test_a_state_with_another_number_is_the_same_state(
-    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machines, "MOST_STATES", 8)
-    rng = np.random.default_rng(3)
-    grammar = 'root ::= "[" (root ("," root)*)? "]" | [0-9]'
-    often, never = follower(grammar, vocabulary), follower(grammar, vocabulary)
-    monkeypatch.setattr(never, "_renew", lambda: None)
-    for _ in range(60):
-        logits = rng.normal(size=SIZE).astype(np.float32)
-        logits[ord("[")] += 2
-        assert np.array_equal(often.apply(logits), never.apply(logits))
-        token = never.best(logits)
-        if Padded().is_end(token):
-            often.reset()
-            never.reset()
-            continue
-        often.accept(token)
-        never.accept(token)
-    assert len(never._automaton._states) > len(often._automaton._states)
+    for _ in range(9):
+        constraint.accept(ord("a"))
+        if constraint._matcher.is_error():
+            break
+    for ask in (constraint.apply, constraint.best):
+        with pytest.raises(UsageError, match="too much to keep track of: Current row has"):
+            ask(zeros)
+    constraint.reset()
+    assert constraint.best(zeros) == ord("a")
 
 
 def test_a_session_makes_each_grammar_once() -> None:
+    grammar = gbnf.to_lark('root ::= "ab"')
     made = Constraints(Padded(), SIZE)
     assert made.after(None, [1, 2]) is None
-    first = made.after('root ::= "ab"', [ord("a")])
+    first = made.after(grammar, [ord("a")])
     assert first is not None
     assert first.best(np.zeros(SIZE, np.float32)) == ord("b")
-    again = made.after('root ::= "ab"', [])
+    again = made.after(grammar, [])
     assert again is first
     assert again.best(np.zeros(SIZE, np.float32)) == ord("a")
-    assert made.after('root ::= "cd"', []) is not first
-    with pytest.raises(UsageError, match="cannot be used: line 1, column 10"):
-        made.after("root ::= ?", [])
+    assert made.after(gbnf.to_lark('root ::= "cd"'), []) is not first
+    with pytest.raises(UsageError, match="cannot be used: "):
+        made.after("start: ?", [])

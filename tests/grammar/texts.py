@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
+import llguidance
 import numpy as np
 
-from edgespec.grammar.automaton import DEAD, Automaton
-from edgespec.grammar.gbnf import parse
+from edgespec.grammar import gbnf, matching
+
+_BYTES = matching.vocabulary([bytes([byte]) for byte in range(256)])
+_END = 256
+CLOSING = frozenset(b'"}],')
 
 
-def automaton(grammar: str) -> Automaton:
-    return Automaton(parse(grammar))
+def machine(lark: str) -> llguidance.LLMatcher:
+    """Reads texts byte by byte. Raises GrammarProblem."""
+    return matching.matcher(lark, _BYTES)
 
 
-def after(machine: Automaton, text: str | bytes) -> int:
-    """The state after a text."""
-    state = machine.start
+def of_gbnf(grammar: str) -> llguidance.LLMatcher:
+    return machine(gbnf.to_lark(grammar))
+
+
+def after(start: llguidance.LLMatcher, text: str | bytes) -> llguidance.LLMatcher | None:
+    """What reads on after a text; None where none can follow it."""
+    state = start.deep_copy()
     for byte in text.encode() if isinstance(text, str) else text:
-        state = machine.step(state, byte)
+        if state.validate_tokens([byte]) == 0:
+            return None
+        assert state.consume_token(byte), state.get_error()
     return state
 
 
-def fits(machine: Automaton, text: str) -> bool:
-    return machine.ends(after(machine, text))
+def fits(start: llguidance.LLMatcher, text: str | bytes) -> bool:
+    state = after(start, text)
+    return state is not None and state.is_accepting()
 
 
-def begins(machine: Automaton, text: str | bytes) -> bool:
+def begins(start: llguidance.LLMatcher, text: str | bytes) -> bool:
     """Whether a text could go on so as to fit."""
-    return after(machine, text) != DEAD
+    return after(start, text) is not None
 
 
-def wander(machine: Automaton, rng: np.random.Generator, most: int = 3000) -> str | None:
-    """A text that fits, every step of which is as likely as any other that leads elsewhere.
+def wander(start: llguidance.LLMatcher, rng: np.random.Generator, most: int = 1500) -> str | None:
+    """A text that fits; marks that close something are likely, so that it comes to an end.
 
-    None where it did not come to an end within so many bytes.
+    None where it did not within so many bytes.
     """
     text = bytearray()
-    state = machine.start
+    state = start.deep_copy()
     while len(text) < most:
-        row = machine.rows(np.array([state], np.int32))[state]
-        ways = np.unique(row[row != DEAD])
-        if machine.ends(state) and (len(ways) == 0 or rng.random() < 0.3):
+        bits = np.frombuffer(state.compute_bitmask(), np.uint8)
+        ways = np.unpackbits(bits, bitorder="little").nonzero()[0].tolist()
+        assert ways, bytes(text)
+        if _END in ways and (ways == [_END] or rng.random() < 0.3):
             return text.decode()
-        state_after = int(rng.choice(ways))
-        text.append(int(rng.choice((row == state_after).nonzero()[0])))
-        state = state_after
+        closing = [way for way in ways if way in CLOSING]
+        choices = closing if closing and rng.random() < 0.3 else [w for w in ways if w != _END]
+        text.append(int(rng.choice(choices)))
+        assert state.consume_token(text[-1]), state.get_error()
     return None

@@ -13,11 +13,9 @@ import pytest
 
 from edgespec.conversation import Message
 from edgespec.events import Reason
-from edgespec.grammar.automaton import Automaton
-from edgespec.grammar.constraint import Constraints, GrammarConstraint
-from edgespec.grammar.gbnf import parse
-from edgespec.grammar.json_schema import to_gbnf
-from edgespec.grammar.vocabulary import Vocabulary
+from edgespec.grammar import gbnf
+from edgespec.grammar.constraint import Constraints, GrammarConstraint, Vocabulary
+from edgespec.grammar.schema import to_lark
 from edgespec.model import Token
 from edgespec.pair import Pair
 from tests.grammar.checker import Json, strict, valid
@@ -67,10 +65,30 @@ class Native:
         llama_cpp.llama_sampler_free(self._sampler)
 
 
+SPACE = 'space ::= (" " | "\\n" [ \\t]{0,4})?'
+JSON = rf"""root ::= value
+value ::= object | array | string | number | "true" | "false" | "null"
+object ::= "{{" space (string ":" space value ("," space string ":" space value)*)? space "}}"
+array ::= "[" space (value ("," space value)*)? space "]"
+string ::= "\"" ([^"\\\x00-\x1F\x7F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{{4}}))* "\""
+number ::= "-"? ("0" | [1-9] [0-9]*) ("." [0-9]+)? ([eE] [-+]? [0-9]+)?
+{SPACE}
+"""
 GRAMMARS = [
-    to_gbnf(PERSON),
-    to_gbnf({}),
+    JSON,
     'root ::= (word | number)+\nword ::= [a-zé-ü漢🙂]{2,5} " "?\nnumber ::= "-"? [0-9]+ ","',
+    # Where terminals of llguidance would be cut otherwise than characters
+    'root ::= ("a" | "ab") "bc" | "abcd"',
+    'root ::= "(" (word | root)* ")"\nword ::= [a-z]+ "s"? " "',
+    'root ::= line{1,3}\nline ::= "- " [^\\n]+ "\\n"',
+    'root ::= item+\nitem ::= "- " [^\\r\\n\\x0b\\x0c]+ "\\n" ("  " item)?',
+    'root ::= "yes" | "no" | "not sure"',
+    "root ::= [^a-z]{2,6} (. root)?",
+    'root ::= (expr "=" term "\\n")+\nexpr ::= term ([-+*/] term)*\n'
+    'term ::= [a-z] [a-z0-9_]* | [0-9]+ | "(" expr ")"',
+    'root ::= "<" name ">" (root | text)* "</" name ">"\nname ::= [a-z]{1,9}\ntext ::= [^<>]+',
+    'root ::= ("hello " | "hell"){2} "o"? root? | "!"',
+    'root ::= [ぁ-ゟァ-ヿ一-龯]+ ("、" root | "。")',
 ]
 
 
@@ -79,7 +97,7 @@ def test_the_tokens_are_those_of_llama_cpp(grammar: str) -> None:
     """But for what is no UTF-8, and for control tokens, whose names it takes for text."""
     tokenizer = real_tokenizer()
     size = llama_cpp.llama_vocab_n_tokens(tokenizer._vocab)
-    ours = GrammarConstraint(Automaton(parse(grammar)), Vocabulary(tokenizer, size))
+    ours = GrammarConstraint(gbnf.to_lark(grammar), Vocabulary(tokenizer, size))
     native = Native(tokenizer, size, grammar)
     control = np.array([not tokenizer.piece(token) for token in range(size)])
     control &= ~np.array([tokenizer.is_end(token) for token in range(size)])
@@ -135,14 +153,14 @@ _steps: list[Step] = []
 def expected(pair: Pair) -> list[Step]:
     if not _steps:
         prompt = rig.encode(pair, rig.question(ASKED))
-        _steps.extend(oracle(pair, prompt, to_gbnf(PERSON), 80))
+        _steps.extend(oracle(pair, prompt, to_lark(PERSON), 80))
     return _steps
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_greedy_is_plain_decoding_within_the_grammar(method: str, smollm2: OpenPair) -> None:
     steps = expected(smollm2("none"))
-    session = rig.chat(smollm2(method), grammar=to_gbnf(PERSON), max_tokens=80, length=4)
+    session = rig.chat(smollm2(method), grammar=to_lark(PERSON), max_tokens=80, length=4)
     told = rig.listen(session.reply(ASKED))
     rig.compare_text(told.text, rig.said(steps), steps)
     assert told.end.reason is Reason.END
@@ -157,7 +175,7 @@ def test_sampled_answers_are_valid(
     method: str, schema: Json, seed: int | None, smollm2: OpenPair
 ) -> None:
     """Without a seed drafts are rejection-sampled, with one they are compared."""
-    session = rig.chat(smollm2(method), grammar=to_gbnf(schema), sampling=WARM, seed=seed, length=3)
+    session = rig.chat(smollm2(method), grammar=to_lark(schema), sampling=WARM, seed=seed, length=3)
     for _ in range(2):
         told = rig.listen(session.reply(ASKED))
         assert told.end.reason is Reason.END
@@ -167,7 +185,7 @@ def test_sampled_answers_are_valid(
 def test_each_answer_begins_anew_and_a_cut_one_goes_on(smollm2: OpenPair) -> None:
     pair = smollm2("lookup")
     steps = expected(smollm2("none"))
-    session = rig.chat(pair, grammar=to_gbnf(PERSON), max_tokens=6)
+    session = rig.chat(pair, grammar=to_lark(PERSON), max_tokens=6)
     cut = rig.listen(session.reply(ASKED))
     assert cut.end.reason is Reason.LENGTH
     while not session.messages[-1].complete:
@@ -179,7 +197,7 @@ def test_each_answer_begins_anew_and_a_cut_one_goes_on(smollm2: OpenPair) -> Non
 
 
 def test_a_cut_answer_from_the_history_goes_on_by_its_text(smollm2: OpenPair) -> None:
-    session = rig.chat(smollm2("lookup"), grammar=to_gbnf(PERSON), max_tokens=80)
+    session = rig.chat(smollm2("lookup"), grammar=to_lark(PERSON), max_tokens=80)
     begun = Message("assistant", '{"name": "Ad', complete=False)
     session.restore([Message("user", ASKED), begun])
     told = rig.listen(session.continue_answer())
