@@ -50,7 +50,9 @@ class GrammarConstraint:
 
         Raises UsageError where nothing may, or where the grammar is too much to keep track of.
         """
-        return np.where(self._open(), logits, np.float32(-np.inf))
+        masked = np.full_like(logits, -np.inf)
+        np.copyto(masked, logits, where=self._open())  # half as long as np.where
+        return masked
 
     def best(self, logits: Logits) -> Token:
         """The arg-max of what may follow; of equal ones the first, as without a grammar.

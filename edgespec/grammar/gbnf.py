@@ -2,7 +2,7 @@
 
 llguidance cuts a text into terminals, each the longest that fits, so that `("a" | "ab") "bc"` is not
 "abc" if the strings are terminals; its own converter, `gbnf_to_lark`, makes them so. GBNF knows no such
-cuts. Here a grammar without recursion is one terminal, and in others, and large ones, each character is.
+cuts. `terminals` says what may be one all the same; in the rest each character is.
 
 Three things differ from llama.cpp. Rules over tokens (`<think>`, `<[151667]>`) are refused: grammars
 here are about text. A rule may begin with itself. And a line may begin with the bar of an alternative.
@@ -10,18 +10,16 @@ here are about text. A rule may begin with itself. And a line may begin with the
 
 from __future__ import annotations
 
-import graphlib
 import re
 from collections.abc import Sequence
 
+from edgespec.grammar import terminals
 from edgespec.grammar.gbnf_text import WORD, Reader, place
 from edgespec.grammar.problem import GrammarProblem
 
 ROOT = "root"
 MAX_RULES = 5000
 """Groups and repetitions count, too. llguidance descends from rule to rule on the stack."""
-MAX_IN_ONE = 100
-"""The same, in one terminal: what a long chain of them takes grows faster than its length."""
 MAX_DEPTH = 100
 """Parentheses within each other."""
 _LAST_CODE = 0x10FFFF
@@ -58,12 +56,9 @@ class _Parser:
                 raise reader.problem(f"there is no rule {name!r}", at)
         if ROOT not in self._named:
             raise GrammarProblem(f"there is no rule {ROOT!r}, with which a text begins")
-        rules = {number: " | ".join(ways or ()) for number, ways in enumerate(self._rules)}
-        apart = self._size > MAX_IN_ONE or _is_recursive(rules)
-        letter = "r" if apart else "R"  # Lark writes terminals in capitals
-        lines = ['%llguidance {"no_forcing": true}', f"start: @{self._numbers[ROOT]}"]
-        lines += [f"@{number}: {ways}" for number, ways in rules.items()]
-        return "\n".join(lines).replace("@", letter) + "\n"
+        rules = [[way.split(" ") for way in ways or ()] for ways in self._rules]
+        lark = terminals.to_lark(rules, self._numbers[ROOT])
+        return f'%llguidance {{"no_forcing": true}}\n{lark}'
 
     def _rule(self) -> None:
         reader = self._reader
@@ -219,11 +214,3 @@ def _ranges(first: int, last: int) -> str:
         last = _SURROGATES.start - 1
     return rf"\x{{{first:x}}}-\x{{{last:x}}}" if first <= last else ""
 
-
-def _is_recursive(rules: dict[int, str]) -> bool:
-    uses = {number: map(int, re.findall(r"@(\d+)", ways)) for number, ways in rules.items()}
-    try:
-        graphlib.TopologicalSorter(uses).prepare()
-    except graphlib.CycleError:
-        return True
-    return False

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 
+import llguidance
 import numpy as np
 import pytest
 
-from edgespec.grammar import gbnf, matching
+from edgespec.grammar import gbnf, matching, terminals
 from edgespec.grammar.problem import GrammarProblem
-from tests.grammar.texts import after, begins, fits, of_gbnf, wander
+from tests.grammar.texts import after, begins, fits, machine, of_gbnf, wander
 
 CASES = [
     ('root ::= "ab" "c"', ["abc"], ["", "ab", "abcd", "abd"]),
@@ -150,7 +151,7 @@ def test_ways_that_double_from_rule_to_rule_are_no_trouble() -> None:
 
 @pytest.mark.parametrize("more", ["", ' "a"'])
 @pytest.mark.parametrize("last", ['"z"', '"z" | "(" root ")"'])
-@pytest.mark.parametrize("count", [gbnf.MAX_IN_ONE - 2, gbnf.MAX_RULES - 2])
+@pytest.mark.parametrize("count", [terminals.MAX_IN_ONE - 2, gbnf.MAX_RULES - 2])
 def test_a_chain_of_many_rules_neither_ends_the_process_nor_hangs(
     count: int, last: str, more: str
 ) -> None:
@@ -192,10 +193,70 @@ def test_regular_grammars_are_what_regular_expressions_are() -> None:
         grammar, regular = expression(rng, 3)
         compiled = re.compile(regular)
         wanted = [text for text in texts if compiled.fullmatch(text)]
-        # As one terminal, and as one a character.
-        for machine in (of_gbnf(f"root ::= {grammar}"), of_gbnf(f"root ::= {grammar}\nx ::= x")):
+        # As one terminal, and as several
+        for more in ("", '\nx ::= "c" root'):
+            machine = of_gbnf(f"root ::= {grammar}{' x?' if more else ''}{more}")
             fitting = [text for text in texts if fits(machine, text)]
             assert fitting == wanted, (grammar, regular)
+
+
+SHAPES = [
+    "root ::= x root? | y",
+    'root ::= x ("c" root)?',
+    'root ::= x y+ | "c" root "c"',
+    'root ::= x? y* ("c" root "c")? x',
+    'root ::= ("c" x "c" | y | z) root?\nz ::= y "c" | root "b" y',
+]
+
+
+def readings(machine: llguidance.LLMatcher, most: int) -> set[tuple[str, bool]]:
+    """All beginnings of texts of `abc`, and whether each is whole."""
+    found, todo = set(), [("", machine)]
+    while todo:
+        text, state = todo.pop()
+        found.add((text, state.is_accepting()))
+        for letter in "abc" if len(text) < most else "":
+            following = after(state, letter)
+            todo += [(text + letter, following)] if following else []
+    return found
+
+
+def test_terminals_leave_the_language_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where each character is one."""
+    rng = np.random.default_rng(3)
+    several = 0
+    for number in range(200):
+        x, y = (expression(rng, int(rng.integers(0, 3)))[0] for _ in range(2))
+        grammar = f"{SHAPES[number % len(SHAPES)]}\nx ::= {x}\ny ::= {y}"
+        lark = gbnf.to_lark(grammar)
+        several += "\nR" in lark
+        with monkeypatch.context() as patched:
+            patched.setattr(terminals, "_lowered", lambda rules, root: set(range(len(rules))))
+            apart = gbnf.to_lark(grammar)
+        assert "R" not in apart
+        assert readings(machine(lark), 4) == readings(machine(apart), 4), grammar
+    assert several > 20
+
+
+@pytest.mark.parametrize(
+    ("grammar", "count"),
+    [
+        # Strings and numbers end where they seem to; spaces do not, as they stand side by side.
+        (
+            'root ::= "[" s (v ("," s v)*)? s "]"\nv ::= root | str | num\ns ::= " "*\n'
+            'str ::= "\\"" ([^"\\\\] | "\\\\" ["n])* "\\""\nnum ::= "-"? [0-9]+ ("." [0-9]+)?',
+            2,
+        ),
+        ('root ::= w root? | "(" root ")"\nw ::= [a-z]+', 0),
+        ('root ::= w root? | "(" root ")"\nw ::= [a-z]+ " "', 1),
+        # These begin alike in UTF-8.
+        ('root ::= w root? | "(" root ")"\nw ::= "a" "é"* "b"? | "è"', 0),
+    ],
+)
+def test_what_may_be_a_terminal_is_one(grammar: str, count: int) -> None:
+    lark = gbnf.to_lark(grammar)
+    inner = {name for line in lark.splitlines() if line[0] == "r" for name in re.findall(r"R\d+", line)}
+    assert len(inner) == count, lark
 
 
 def test_a_state_that_is_alive_can_come_to_an_end() -> None:
