@@ -73,8 +73,10 @@ class GrammarConstraint:
         Raises as `apply` does.
         """
         token = int(logits.argmax())  # most often allowed: a draft was made of the same text
-        return token if self._may_follow(token) else int(
-            np.minimum(logits, self._at_most(), out=self._scratch).argmax()
+        return (
+            token
+            if self._may_follow(token)
+            else int(np.minimum(logits, self._at_most(), out=self._scratch).argmax())
         )
 
     def accept(self, token: Token) -> None:

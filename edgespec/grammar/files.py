@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import NoReturn
 
@@ -35,18 +34,12 @@ def read_schema(path: str) -> str:
         grammar = schema.to_lark(document)
         check(grammar)
     except GrammarProblem as problem:
-        place = _place(document, problem.what)
+        place = schema.place_of(document, problem)
         raise UsageError(
-            f"{path}{place}: no grammar can be made of this schema ({problem.what}).",
+            f"{path}{' ' if place else ''}{place}: no grammar can be made of this schema ({problem.what}).",
             "Leave that out of the schema, or write it as a --grammar.",
         ) from None
     return grammar
-
-
-def _place(document: object, message: str) -> str:
-    """llguidance names keywords that it does not know, but not where they are."""
-    keyword = re.match(r'Unimplemented keys: \["(.*?)"', message)
-    return f" {schema.place_of(document, keyword[1])}" if keyword else ""
 
 
 def _json(path: str, text: str) -> object:

@@ -11,9 +11,10 @@ here are about text. A rule may begin with itself. And a line may begin with the
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from edgespec.grammar import terminals
+from edgespec.grammar.endless import ending
 from edgespec.grammar.gbnf_text import WORD, Reader, place
 from edgespec.grammar.problem import GrammarProblem
 
@@ -57,6 +58,10 @@ class _Parser:
         if ROOT not in self._named:
             raise GrammarProblem(f"there is no rule {ROOT!r}, with which a text begins")
         rules = [[way.split(" ") for way in ways or ()] for ways in self._rules]
+        ends = ending(dict(enumerate(rules)), _ends)
+        for name, at in self._named.items():
+            if self._numbers[name] not in ends:
+                raise reader.problem(f"{name!r} never comes to an end", at)
         lark = terminals.to_lark(rules, self._numbers[ROOT])
         return f'%llguidance {{"no_forcing": true}}\n{lark}'
 
@@ -151,6 +156,7 @@ class _Parser:
         begun = reader.at - 1
         others = reader.take("^")
         ranges = r"\x{0}" if others else ""
+        found: list[tuple[int, int]] = []
         while not reader.take("]"):
             at = reader.at
             first = last = reader.character()
@@ -160,7 +166,8 @@ class _Parser:
             if last < first:
                 raise reader.problem("this range ends before it begins", at)
             ranges += _ranges(first, last)
-        if not ranges:
+            found.append((first, last))
+        if not ranges or (others and _are_all(found)):
             raise reader.problem("no character is in this set", begun)
         return f"/[^{ranges}]/" if others else f"/[{ranges}]/"
 
@@ -214,3 +221,29 @@ def _ranges(first: int, last: int) -> str:
         last = _SURROGATES.start - 1
     return rf"\x{{{first:x}}}-\x{{{last:x}}}" if first <= last else ""
 
+
+def _are_all(ranges: list[tuple[int, int]]) -> bool:
+    """Whether no character is left that a text can hold."""
+    missing = 1
+    for first, last in sorted(ranges):
+        if first > missing:
+            return False
+        missing = max(missing, last + 1)
+        if missing in _SURROGATES:
+            missing = _SURROGATES.stop
+    return missing > _LAST_CODE
+
+
+def _ends(ways: list[list[str]], others: Collection[int]) -> bool:
+    """Whether a text of a rule can end, if those of `others` can."""
+    return any(
+        all(
+            item[0] != "@" or item[-1] in "*?" or "{0," in item or _rule_in(item) in others
+            for item in items
+        )
+        for items in ways
+    )
+
+
+def _rule_in(item: str) -> int:
+    return int(re.split(r"\D", item[1:], maxsplit=1)[0])

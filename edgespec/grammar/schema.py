@@ -10,9 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+from edgespec.grammar import matching
+from edgespec.grammar.endless import ending_references, schema_ends
 from edgespec.grammar.problem import GrammarProblem
 
 Schema = dict[str, object]
+MOST_PARTS = 200
+"""Schemas within one, of which the one is looked for that is refused: each takes milliseconds."""
 OPTIONS = {
     "whitespace_pattern": r"( |\n[ \t]{0,40})?",
     "coerce_one_of": True,
@@ -47,14 +51,32 @@ def to_lark(schema: object) -> str:
     closing = not any(map(_is_combined, found))
     for part in found:
         _complete(part, closing)
+    references = ending_references(document, found)
+    if not all(schema_ends(part, references) for part in found):
+        raise GrammarProblem("it never comes to an end")
     chosen = document.get("x-guidance")
     document["x-guidance"] = {**OPTIONS, **(chosen if isinstance(chosen, dict) else {})}
     return f'%llguidance {{"no_forcing": true}}\nstart: %json {json.dumps(document)}\n'
 
 
-def place_of(schema: object, keyword: str) -> str:
-    """Where in a document a keyword stands first, as a JSON pointer; empty if nowhere."""
-    return next((place for place, part in _schemas(schema, "#") if keyword in part), "")
+def place_of(schema: object, problem: GrammarProblem) -> str:
+    """Where in a document the part is that is refused for this by itself, as a JSON pointer.
+
+    Empty if none is, or if the document has too many. Those without references come first: others may
+    be refused for what they refer to.
+    """
+    parts = list(_schemas(schema, "#"))
+    if not isinstance(schema, dict) or len(parts) > MOST_PARTS:
+        return ""
+    named = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    parts.reverse()  # what is within comes before what it is in
+    for place, part in sorted(parts, key=lambda found: '"$ref":' in json.dumps(found[1])):
+        try:
+            matching.check(to_lark({**named, **part}))
+        except GrammarProblem as another:
+            if another.what == problem.what:
+                return place
+    return ""
 
 
 def _schemas(schema: object, place: str) -> Iterator[tuple[str, Schema]]:

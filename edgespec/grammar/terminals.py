@@ -24,7 +24,7 @@ _OTHERS = 1 << 128
 """All characters of several bytes: two of them may begin alike, and the lexer reads bytes."""
 
 Rules = list[list[list[str]]]
-"""By number, the alternates, each a list of items: `@` and a number or a set in slashes, repeated or not."""
+"""By number, the alternates, each a list of items: `@` and a number, or a set in slashes, perhaps repeated."""
 
 
 def to_lark(rules: Rules, root: int) -> str:
@@ -162,7 +162,9 @@ class _Graph:
             self.changed = False
             for owner, number in reversed(self._found):
                 self._read(owner, number)
-        first = list(_bits(self.parts[-1, root].first))
+        return self._walk(list(_bits(self.parts[-1, root].first)))
+
+    def _walk(self, first: list[int]) -> int | None:
         todo = [(one, other) for one in first for other in first]
         seen = set(todo)
         while todo:
@@ -170,14 +172,12 @@ class _Graph:
             if not self.letters[one] & self.letters[other]:
                 continue
             for place in _bits(self.stay[one]):
-                for begun in _bits(self.leave[other]):
-                    if self.letters[place] & self.letters[begun]:
-                        return self.owners[place]
+                if any(self.letters[place] & self.letters[new] for new in _bits(self.leave[other])):
+                    return self.owners[place]
             after = [(p, q) for p in _bits(self.stay[one]) for q in _bits(self.stay[other])]
             after += [(p, q) for p in _bits(self.leave[one]) for q in _bits(self.leave[other])]
-            new = [pair for pair in after if pair not in seen]
-            seen.update(new)
-            todo += new
+            todo += (pair for pair in after if pair not in seen)
+            seen.update(after)
             if len(seen) > _MAX_PAIRS:
                 return -1
         return None

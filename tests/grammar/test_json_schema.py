@@ -353,9 +353,19 @@ REFUSED: list[tuple[Json, str]] = [
     ({"enum": ["a"], "minLength": 3}, "Unsatisfiable schema: Constant"),
     ({"$ref": "other.json"}, "does not fetch resources"),
     ({"$ref": "#/$defs/x"}, "Pointer '/$defs/x' does not exist"),
-    ({"$ref": "#"}, "no text fits it"),
-    ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "no text fits it"),
-    ({"allOf": [{"$ref": "#"}]}, "no text fits it"),
+    ({"$ref": "#"}, "never comes to an end"),
+    ({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "never comes to an end"),
+    ({"allOf": [{"$ref": "#"}]}, "never comes to an end"),
+    ({"properties": {"next": {"$ref": "#"}}, "required": ["next"]}, "never comes to an end"),
+    ({"items": {"$ref": "#"}, "minItems": 1}, "never comes to an end"),
+    ({"prefixItems": [{}, {"$ref": "#"}], "minItems": 2}, "never comes to an end"),
+    (
+        {
+            "properties": {"a": {"$ref": "#/$defs/x~1y"}},
+            "$defs": {"x/y": {"anyOf": [{"items": [{"$ref": "#/$defs/x~1y"}], "minItems": 1}]}},
+        },
+        "never comes to an end",
+    ),
     ({"minLength": -1}, "Expected positive integer for 'minLength'"),
     ({"minItems": 3, "maxItems": 2}, "minItems (3) is greater than maxItems (2)"),
     ({"prefixItems": [{}], "items": False, "minItems": 2}, "required item is unsatisfiable"),
@@ -380,15 +390,34 @@ def test_what_cannot_be_held_is_refused(schema: Json, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_keyword_has_its_place() -> None:
-    schema = {
-        "properties": {"not": {}, "a/b": {"anyOf": [{}, {"not": {}}]}},
-        "$defs": {"x": {"items": {"if": {}}}},
-        "const": {"then": 1},
-    }
-    assert place_of(schema, "not") == "#/properties/a~1b/anyOf/1"
-    assert place_of(schema, "if") == "#/$defs/x/items"
-    assert place_of(schema, "then") == ""
+PLACES: list[tuple[Json, str]] = [
+    ({"properties": {"not": {}, "a/b": {"anyOf": [{}, {"not": {}}]}}}, "#/properties/a~1b/anyOf/1"),
+    ({"$defs": {"x": {"items": {"if": {}}}}, "items": {"$ref": "#/$defs/x"}}, "#/$defs/x/items"),
+    ({"properties": {"a": {"items": {"type": "strnig"}}}}, "#/properties/a/items"),
+    (
+        {"properties": {"a": {"minimum": 2, "maximum": 1, "type": "number"}}, "required": ["a"]},
+        "#/properties/a",
+    ),
+    ({"items": {"$ref": "#/$defs/x"}, "$defs": {"y": {}}}, "#/items"),
+    ({"items": {"enum": ["not"], "pattern": "(a"}}, "#/items"),
+    ({"$defs": {"a": {"items": {"$ref": "#/$defs/a"}, "minItems": 1}}}, "#/$defs/a/items"),
+    ({"minItems": 3, "maxItems": 2}, "#"),
+    ({"items": {"anyOf": [{}] * 200, "not": {}}}, ""),
+]
+
+
+@pytest.mark.parametrize(("schema", "place"), PLACES)
+def test_a_mistake_has_its_place(schema: Json, place: str) -> None:
+    with pytest.raises(GrammarProblem) as caught:
+        matching.check(to_lark(schema))
+    assert place_of(schema, caught.value) == place
+
+
+def test_what_may_be_left_out_may_be_endless() -> None:
+    tree: Json = {"$ref": "#/$defs/t", "$defs": {"t": {"items": {"$ref": "#/$defs/t"}}}}
+    assert fits(machine(to_lark(tree)), "[[], [[]]]")
+    least: Json = {"anyOf": [{"items": {"$ref": "#"}, "minItems": 1}, {"const": 1}]}
+    assert fits(machine(to_lark(least)), "[1, [1]]")
 
 
 def test_a_deep_schema_is_refused_and_does_not_end_the_process() -> None:
