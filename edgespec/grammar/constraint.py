@@ -13,7 +13,6 @@ from edgespec.grammar import matching
 from edgespec.grammar.problem import GrammarProblem
 from edgespec.model import Logits, Token, Tokenizer
 
-
 _BOUNDS = np.where(
     np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little"),
     np.float32(np.inf),

@@ -24,7 +24,7 @@ _OTHERS = 1 << 128
 """All characters of several bytes: two of them may begin alike, and the lexer reads bytes."""
 
 Rules = list[list[list[str]]]
-"""By number, the alternates, each a list of items: `@` and a number, or a set in slashes, perhaps repeated."""
+"""By number, the alternates of items: `@` and a number, or a set in slashes, perhaps repeated."""
 
 
 def to_lark(rules: Rules, root: int) -> str:
