@@ -68,6 +68,8 @@ def place_of(schema: object, problem: GrammarProblem) -> str:
     parts = list(_schemas(schema, "#"))
     if not isinstance(schema, dict) or len(parts) > MOST_PARTS:
         return ""
+    if len(parts) == 1:
+        return "#"
     named = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
     parts.reverse()  # what is within comes before what it is in
     for place, part in sorted(parts, key=lambda found: '"$ref":' in json.dumps(found[1])):
