@@ -76,7 +76,8 @@ def place_of(schema: object, problem: GrammarProblem) -> str:
         try:
             matching.check(to_lark({**named, **part}))
         except GrammarProblem as another:
-            if another.what == problem.what:
+            # What cannot be fulfilled is named by the outermost that needs it.
+            if another.what.partition(":")[0] == problem.what.partition(":")[0]:
                 return place
     return ""
 
