@@ -8,7 +8,8 @@ import io
 import json
 from collections.abc import Callable, Sequence
 
-from edgespec.bench.report import NEAR_TIE, PLAIN, SERVER, Key, Report, Row, RunRow, Summary, name
+from edgespec.bench.cells import WORDS, Lines, escaped, exact, number, percent, piped, size
+from edgespec.bench.report import PLAIN, SERVER, Key, Report, Row, RunRow, Summary, name
 from edgespec.bench.verdicts import verdicts
 
 _HEAD = (
@@ -23,12 +24,9 @@ _RUN_HEAD = (
     "prompt", "method", "temp", "repeat", "tokens", "tok/s", "speed-up", "accepted", "tok/round",
     "rows/round", "TTFT s", "exact", "rounds drafted by",
 )  # fmt: skip
-_WORDS = {"prompt", "method", "rounds drafted by"}
-"""Columns of text; the others hold numbers, and stand right."""
 ALL = "all"
 """The category of a mean over all."""
 
-Lines = Sequence[Sequence[str]]
 _TIE = (
     "exact, tie: a text went another way than plain decoding's where the target's logits for the two "
     "tokens are {:.2f} apart at most. Rounding does that, of several rows against one; --strict avoids it."
@@ -73,7 +71,7 @@ def as_text(report: Report, *, details: bool) -> str:
 
 def as_markdown(report: Report, *, details: bool) -> str:
     """For a page."""
-    return _document(report, details, _piped, "**{}**".format)
+    return _document(report, details, piped, "**{}**".format)
 
 
 def _document(
@@ -83,7 +81,7 @@ def _document(
     parts: list[str] = []
     for category, temperature in dict.fromkeys((r.category, r.temperature) for r in report.rows):
         rows = [r for r in report.rows if (r.category, r.temperature) == (category, temperature)]
-        parts.append(title(_title(_escaped(category), temperature, many)))
+        parts.append(title(_title(escaped(category), temperature, many)))
         parts.append(table([_HEAD, *map(_cells, rows)]))
     for temperature in dict.fromkeys(one.temperature for one in report.summary):
         every = [one for one in report.summary if one.temperature == temperature]
@@ -102,10 +100,6 @@ def _title(text: str, temperature: float, many: bool) -> str:
     return f"{text}, temperature {temperature:g}" if many else text
 
 
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def _columns(head: Sequence[str], lines: Lines, shown: dict[str, bool]) -> Lines:
     """Head and lines without the columns that are not shown."""
     kept = [i for i, title in enumerate(head) if shown.get(title, True)]
@@ -114,7 +108,7 @@ def _columns(head: Sequence[str], lines: Lines, shown: dict[str, bool]) -> Lines
 
 def _aligned(lines: Lines) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    left = [title in _WORDS for title in lines[0]]
+    left = [title in WORDS for title in lines[0]]
     padded = (
         "  ".join(
             cell.ljust(width) if text else cell.rjust(width)
@@ -125,13 +119,6 @@ def _aligned(lines: Lines) -> str:
     return "\n".join(line.rstrip() for line in padded)
 
 
-def _piped(lines: Lines) -> str:
-    rule = ["---" if title in _WORDS else "---:" for title in lines[0]]
-    return "\n".join(
-        "| " + " | ".join(map(_escaped, line)) + " |" for line in (lines[0], rule, *lines[1:])
-    )
-
-
 def _cells(row: Row) -> tuple[str, ...]:
     return (
         name((row.method, row.draft_length)),
@@ -139,11 +126,11 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.speedup:.2f}x",
         f"{row.speedup_low:.2f}-{row.speedup_high:.2f}",
         f"{row.worst_prompt.speedup:.2f}x",
-        _percent(row.acceptance),
+        percent(row.acceptance),
         f"{row.tokens_per_round:.2f}",
-        _number(row.rows_per_round, ".2f"),
+        number(row.rows_per_round, ".2f"),
         f"{row.ttft_s:.2f}",
-        _exact(row),
+        exact(row),
     )
 
 
@@ -155,12 +142,12 @@ def _summary_cells(summary: Summary) -> tuple[str, ...]:
         name((summary.method, summary.draft_length)),
         f"{summary.speedup:.2f}x",
         f"{summary.worst_prompt.speedup:.2f}x",
-        _percent(summary.acceptance),
+        percent(summary.acceptance),
         f"{summary.tokens_per_round:.2f}",
-        _number(summary.rows_per_round, ".2f"),
-        _number(cost, ".2f"),
-        _size(summary.memory_bytes),
-        _exact(summary),
+        number(summary.rows_per_round, ".2f"),
+        number(cost, ".2f"),
+        size(summary.memory_bytes),
+        exact(summary),
     )
 
 
@@ -171,13 +158,13 @@ def _run_cells(run: RunRow) -> tuple[str, ...]:
         f"{run.temperature:g}",
         str(run.repeat),
         str(run.tokens),
-        _number(run.tokens_per_second, ".1f"),
-        _number(run.speedup, ".2f", "x"),
-        _percent(run.acceptance),
-        _number(run.tokens_per_round, ".2f"),
-        _number(run.rows_per_round, ".2f"),
+        number(run.tokens_per_second, ".1f"),
+        number(run.speedup, ".2f", "x"),
+        percent(run.acceptance),
+        number(run.tokens_per_round, ".2f"),
+        number(run.rows_per_round, ".2f"),
         f"{run.ttft_s:.2f}",
-        _exact(run),
+        exact(run),
         ", ".join(f"{source or 'none'} {count}" for source, count in run.sources.items()),
     )
 
@@ -212,9 +199,9 @@ def _sentences(report: Report, many: bool) -> list[str]:
 
 
 def _of_other_texts(rows: Sequence[Row]) -> list[str]:
-    ties = [row.parted_logits for row in rows if row.parted_logits and _exact(row) == "tie"]
+    ties = [row.parted_logits for row in rows if row.parted_logits and exact(row) == "tie"]
     found = [_TIE.format(max(ties))] if ties else []
-    return [*found, _OTHER_TEXT] if any(_exact(row) == "no" for row in rows) else found
+    return [*found, _OTHER_TEXT] if any(exact(row) == "no" for row in rows) else found
 
 
 def _of_one(summary: Summary) -> list[str]:
@@ -233,27 +220,3 @@ def _of_one(summary: Summary) -> list[str]:
     ):
         found.append(f"{name(arm)} is {summary.of_server:.2f} times as fast as the server")
     return found
-
-
-def _number(value: float | None, form: str, unit: str = "") -> str:
-    return "-" if value is None else f"{value:{form}}{unit}"
-
-
-def _percent(share: float | None) -> str:
-    return _number(share, ".0%")
-
-
-def _size(count: int | None) -> str:
-    if not count:
-        return "-" if count is None else "0"
-    return f"{count / 1e9:.2f} GB" if count >= 999_500_000 else f"{count / 1e6:.0f} MB"
-
-
-def _exact(one: Row | Summary | RunRow) -> str:
-    """Whether it is what plain decoding says; above temperature 0 it is by the rule of acceptance."""
-    if one.same_as_plain:
-        return "yes"
-    if one.same_as_plain is False:
-        tie = one.parted_logits is not None and one.parted_logits < NEAR_TIE
-        return "tie" if tie else "no"
-    return "-" if (one.method, one.draft_length) in {PLAIN, SERVER} else "by rule"

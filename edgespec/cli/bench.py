@@ -13,6 +13,7 @@ from typing import get_args
 from edgespec import __version__
 from edgespec.bench import plot, tables
 from edgespec.bench.arms import METHODS, Arm, arms_of, parse_methods
+from edgespec.bench.comparison import as_comparison
 from edgespec.bench.figures import make_report
 from edgespec.bench.measure import Plan, Run, measure
 from edgespec.bench.parting import Turn, parted
@@ -99,6 +100,11 @@ def parser() -> Parser:
         "--json", action="store_true", help="print JSON, every answer's figures in it"
     )
     form.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    form.add_argument(
+        "--report",
+        action="store_true",
+        help="print each method at its best beside what was published of it, as Markdown",
+    )
     form.add_argument("--csv", action="store_true", help="print the rows as CSV")
     group.add_argument(
         "--details", action="store_true", help="add every answer's figures (CSV: instead)"
@@ -316,6 +322,8 @@ def _show(report: Report, options: argparse.Namespace) -> None:
         output.answer(tables.as_json(report))
     elif options.csv:
         output.answer(tables.as_csv(report, details=options.details))
+    elif options.report:
+        output.answer(as_comparison(report))
     elif options.markdown:
         output.answer(tables.as_markdown(report, details=options.details))
     else:
