@@ -103,6 +103,8 @@ class LlamaModel:
         self._pass = (0, 0)
         """Tokens of the last pass, and how many of them had logits."""
         self._tap: Tap | None = None
+        self._earlier: HiddenStates | None = None
+        """States of the same call's pass before the last one, where it took two."""
         if states is not None:
             self._tap = self._tapped(weights, states)
         if isinstance(self._rollback, States):
@@ -138,6 +140,13 @@ class LlamaModel:
             self._batch.seq_id[i][0] = TEXT
 
     @property
+    def handle(self) -> llama_cpp.llama_context_p:
+        """llama.cpp's context pointer."""
+        if not self._ctx:
+            raise ValueError("this context is closed")
+        return self._ctx
+
+    @property
     def tokens(self) -> Sequence[Token]:
         """What the cache holds."""
         return self._tokens
@@ -170,6 +179,7 @@ class LlamaModel:
         # All rows of logits must come from one native call, so the last piece holds them all.
         pieces = len(tokens) - rows
         done = 0
+        self._earlier = None
         while len(tokens) - done > self.batch_size:
             piece = min(self.batch_size, max(pieces - done, 1))
             self._decode(tokens[done : done + piece], 0)
@@ -179,6 +189,8 @@ class LlamaModel:
             first = max(first, self._tap.splits(len(tokens) - done, rows))
         if first:
             self._decode(tokens[done : done + first], 0)
+            if self._tap:
+                self._earlier = self._tap.view(first, 0).copy()
             done += first
         return self._decode(tokens[done:], rows)
 
@@ -221,6 +233,7 @@ class LlamaModel:
         if len(self._tokens) + len(tree.parents) + count > self.capacity:
             raise ValueError(f"{count} nodes do not fit the context of {self.capacity}")
         plan = tree.grow(parents)
+        self._earlier = None
         for copy in plan.copies:
             llama_cpp.llama_memory_seq_cp(self._memory, copy.sequence, copy.into, 0, copy.length)
         batch = self._batch
@@ -243,7 +256,8 @@ class LlamaModel:
         """See `LanguageModel.states`: of the tokens with logits for final states, else of all."""
         if self._tap is None:
             raise ValueError("no states were asked for")
-        return self._tap.view(*self._pass)
+        found = self._tap.view(*self._pass)
+        return found if self._earlier is None else np.concatenate([self._earlier, found])
 
     def keep(self, path: Sequence[int]) -> None:
         """See `LanguageModel.keep`."""

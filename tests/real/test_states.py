@@ -13,7 +13,7 @@ from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
 from edgespec.model import ROOT, HiddenStates
 from model_registry import locate
-from tests.tiny_models import tiny_model
+from tests.tiny_models import Kind, tiny_model
 
 TEXT = [504, 2004, 314, 253, 28, 30, 42]
 
@@ -107,6 +107,28 @@ def test_a_model_that_does_not_hand_out_its_layers_is_refused(
     weights = Weights(path)
     with pytest.raises(ModelFileError, match="does not hand out the layers of a gemma3 model"):
         opened(weights, [0, 1])
+    weights.close()
+
+
+@pytest.mark.parametrize("kind", ["lfm2", "qwen35", "nemotron_h"])
+def test_a_prompt_that_is_read_in_two_passes_gives_the_states_of_both(
+    kind: Kind, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A running state is copied before a long prompt's last token."""
+    weights = Weights(tiny_model(kind, tmp_path_factory.mktemp("m") / "tiny.gguf"))
+    text = [3 + number * 7 % 200 for number in range(100)]
+    rows = []
+    for wanted in (0, 1):
+        model = LlamaModel(
+            weights, context=256, threads=1, batch_size=128, max_rows=8, states=[0, 1]
+        )
+        model.extend(text, rows=wanted)
+        rows.append(model.states().copy())
+        model.extend([5], rows=1)
+        assert len(model.states()) == 1
+        model.close()
+    assert rows[0].shape == rows[1].shape == (100, 64)
+    assert close(rows[1], rows[0])
     weights.close()
 
 
