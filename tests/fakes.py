@@ -13,6 +13,8 @@ from edgespec.drafters.base import Draft, Drafter, Policy
 from edgespec.drafters.cascade import CascadeDrafter
 from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.eagle3 import Eagle3Drafter
+from edgespec.drafters.features import FeatureModel
 from edgespec.drafters.kseq import KSeqDrafter
 from edgespec.drafters.lookahead import LookaheadDrafter
 from edgespec.drafters.lookup import LookupDrafter
@@ -23,6 +25,7 @@ from edgespec.drafters.tree import TreeDrafter
 from edgespec.errors import Cancelled, RollbackRefusedError
 from edgespec.model import ROOT, HiddenStates, Logits, Token
 from edgespec.sampling import Distribution
+from tests.eagle_fakes import FakeHead
 from tests.head_fakes import FakeHeads
 
 
@@ -244,6 +247,16 @@ def medusa(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Medu
     return MedusaDrafter(FakeHeads(logits_of, vocab, scale=1), least=0)
 
 
+def eagle3(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Eagle3Drafter:
+    model = FeatureModel(FakeHead(noisy(logits_of, 7, 0.5), vocab))
+    return Eagle3Drafter(DraftModelDrafter(model, vocab), model)
+
+
+def eagle3_tree(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Eagle3Drafter:
+    model = FeatureModel(FakeHead(noisy(logits_of, 7, 0.5), vocab, capacity=60, max_rows=5))
+    return Eagle3Drafter(TreeDrafter(model, vocab), model)
+
+
 def auto(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> AutoDrafter:
     """Everything at once, and drafting cheap enough to be used."""
     costs = Costs((CostTable(0, {1: 1.0, 2: 1.1, 16: 2.0}, {1: 0.1, 16: 0.3}),))
@@ -271,6 +284,8 @@ DRAFTERS: dict[str, DrafterMaker] = {
     "narrow tree": narrow_tree,
     "k-SEQ": kseq,
     "confidence": unsure,
+    "eagle3": eagle3,
+    "eagle3 tree": eagle3_tree,
     "auto": auto,
 }
 

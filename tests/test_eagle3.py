@@ -1,0 +1,188 @@
+"""Drafting from the target's states: laws B to D with a head that checks what it is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+from edgespec.drafters.base import Draft, Policy
+from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.eagle3 import Eagle3Drafter
+from edgespec.drafters.features import FeatureModel
+from edgespec.drafters.tree import TreeDrafter
+from edgespec.engine import DecodeOptions
+from edgespec.events import Reason, Round
+from edgespec.model import Logits, Token
+from edgespec.sampling import Sampling
+from tests.eagle_fakes import FakeHead
+from tests.fakes import FakeModel, chaotic, noisy
+from tests.test_engine_laws import plainly, run
+
+GREEDY = Sampling(temperature=0)
+WARM = Sampling(temperature=1.0)
+
+
+def chain(head: FakeHead, target_vocab: int) -> Eagle3Drafter:
+    model = FeatureModel(head)
+    return Eagle3Drafter(DraftModelDrafter(model, target_vocab), model, "eagle3")
+
+
+def tree(head: FakeHead, target_vocab: int) -> Eagle3Drafter:
+    model = FeatureModel(head)
+    return Eagle3Drafter(TreeDrafter(model, target_vocab), model)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("sampling", [GREEDY, WARM])
+def test_law_c_a_head_that_knows_the_target_is_accepted_in_full(
+    seed: int, sampling: Sampling
+) -> None:
+    rng = np.random.default_rng(seed)
+    logits_of, prompt = chaotic(6, seed), rng.integers(0, 6, int(rng.integers(1, 60))).tolist()
+    options = DecodeOptions(
+        sampling=sampling, draft_length=5, max_tokens=40, uniform=rng.random
+    )
+    drafter = chain(FakeHead(logits_of, 6), 6)
+    _, _, events = run(FakeModel(logits_of, 6), drafter, prompt, options)
+    rounds = [event for event in events if isinstance(event, Round)]
+    assert all(one.proposed == one.accepted for one in rounds)
+    assert [one.proposed for one in rounds[:-1]] == [5] * (len(rounds) - 1)
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("make", [chain, tree])
+def test_it_goes_on_over_turns_and_cancelled_ones(
+    make: Callable[[FakeHead, int], Eagle3Drafter], seed: int
+) -> None:
+    """Laws A, B and D: each answer is plain decoding's, and its drafts are those of a new drafter."""
+    rng = np.random.default_rng(seed)
+    logits_of, vocab = chaotic(5, seed), 5
+    head = FakeHead(noisy(logits_of, 3, 0.7), vocab, capacity=int(rng.integers(20, 200)))
+    target, drafter = FakeModel(logits_of, vocab), make(head, vocab)
+    prompt = rng.integers(0, vocab, int(rng.integers(1, 40))).tolist()
+    for _ in range(6):
+        options = DecodeOptions(
+            sampling=GREEDY, draft_length=int(rng.integers(1, 8)), max_tokens=int(rng.integers(2, 30))
+        )
+        broken = rng.random() < 0.4
+        who = head if rng.random() < 0.5 else target
+        who.fail_at = who.fed + int(rng.integers(1, 40)) if broken else None
+        emitted, reason, events = run(target, drafter, prompt, options)
+        who.fail_at = None
+        expected = plainly(FakeModel(logits_of, vocab), prompt, options)
+        assert emitted == expected[: len(emitted)]
+        if reason is not Reason.CANCELLED:
+            assert emitted == expected
+            again = make(
+                FakeHead(noisy(logits_of, 3, 0.7), vocab, capacity=head.capacity), vocab
+            )
+            _, _, fresh = run(FakeModel(logits_of, vocab), again, prompt, options)
+            assert _drafted(events) == _drafted(fresh)
+        if emitted:
+            assert list(target.tokens) == [*prompt, *emitted[:-1]]
+        shared = int(rng.integers(0, len(prompt) + len(emitted) + 1))
+        text = [*prompt, *emitted][: shared if rng.random() < 0.5 else None]
+        prompt = [*text, *rng.integers(0, vocab, int(rng.integers(1, 20))).tolist()]
+
+
+def _drafted(events: Sequence[object]) -> list[tuple[int, int]]:
+    return [(event.proposed, event.accepted) for event in events if isinstance(event, Round)]
+
+
+def test_a_turn_reads_only_what_is_new() -> None:
+    logits_of = chaotic(5, 1)
+    target, head = FakeModel(logits_of, 5), FakeHead(logits_of, 5)
+    drafter = chain(head, 5)
+    options = DecodeOptions(sampling=GREEDY, draft_length=4, max_tokens=11)
+    prompt = [1, 2, 3, 4] * 10
+    emitted, _, _ = run(target, drafter, prompt, options)
+    target.fed = head.fed = 0
+    drafter.states_held([*prompt, *emitted, 1, 2, 3])
+    assert drafter.states_held([*prompt, *emitted, 1, 2, 3]) == len(prompt) + len(emitted) - 1
+    run(target, drafter, [*prompt, *emitted, 1, 2, 3], DecodeOptions(max_tokens=1))
+    assert target.fed == 4
+    assert head.fed <= 2 * 8  # a round's last pairs wait for the next draft
+
+
+def test_a_text_beyond_the_head_s_context_needs_no_states() -> None:
+    logits_of = chaotic(5, 1)
+    drafter = chain(FakeHead(logits_of, 5, capacity=10), 5)
+    assert drafter.states_held([1] * 11) == 11
+    assert drafter.states_held([1] * 10) == 0
+
+
+@pytest.mark.parametrize("capacity", range(3, 30))
+def test_a_head_with_a_smaller_context_drafts_to_its_end(capacity: int) -> None:
+    logits_of = chaotic(5, 1)
+    head = FakeHead(logits_of, 5, capacity=capacity)
+    options = DecodeOptions(sampling=GREEDY, draft_length=4, max_tokens=40)
+    emitted, _, events = run(FakeModel(logits_of, 5), chain(head, 5), [1, 2, 3], options)
+    assert emitted == plainly(FakeModel(logits_of, 5), [1, 2, 3], options)
+    rounds = [event for event in events if isinstance(event, Round)]
+    last = max((i for i, one in enumerate(rounds) if one.proposed), default=-1)
+    place = 4 + sum(len(one.tokens) for one in rounds[: last + 1])
+    assert capacity <= place <= capacity + 6
+    assert len(head.tokens) <= capacity
+
+
+def test_ids_that_only_the_target_has_end_drafting() -> None:
+    drafter = chain(FakeHead(chaotic(5, 1), 5), 7)
+    drafter.states_held([1, 2, 6, 1])
+    drafter.read_states(4, np.array([[1, -1, 1], [2, 1, 2], [3, 2, 6], [4, 6, 1]], np.float32))
+    drafter.begin([1, 2, 6, 1])
+    drafter.accept([2])
+    assert drafter.propose(3, _policy()) == Draft()
+
+
+def test_a_draft_is_the_same_when_it_is_asked_for_again() -> None:
+    drafter = chain(FakeHead(chaotic(5, 1), 5), 5)
+    drafter.states_held([1, 2])
+    drafter.read_states(2, np.array([[1, -1, 1], [2, 1, 2]], np.float32))
+    drafter.begin([1, 2])
+    drafter.accept([3])
+    first = drafter.propose(3, _policy()).tokens
+    assert drafter.propose(3, _policy()).tokens == first
+    assert drafter.propose(1, _policy()).tokens == first[:1]
+    assert len(first) == 3
+
+
+def test_missing_states_draft_nothing_until_the_next_prompt() -> None:
+    drafter = chain(FakeHead(chaotic(5, 1), 5), 5)
+    drafter.begin([1, 2])
+    drafter.accept([3])
+    assert drafter.propose(3, _policy()) == Draft()
+    drafter.read_states(3, np.array([[3, 2, 3]], np.float32))
+    drafter.accept([1])
+    assert drafter.propose(3, _policy()) == Draft()
+    assert drafter.states_held([1, 2, 3, 1]) == 0
+
+
+def test_only_the_draft_s_own_vocabulary_is_proposed() -> None:
+    """Where a head cannot guess a token, its logit is -inf."""
+    inner = chaotic(8, 2)
+
+    def some(text: tuple[Token, ...]) -> Logits:
+        logits = inner(text)
+        logits[::2] = -np.inf
+        return logits
+
+    rng = np.random.default_rng(0)
+    for sampling in (WARM, Sampling(top_k=6, top_p=0.99, min_p=1e-6, repeat_penalty=1.2)):
+        drafter = chain(FakeHead(some, 8), 8)
+        drafter.states_held([1, 2])
+        drafter.read_states(2, np.array([[1, -1, 1], [2, 1, 2]], np.float32))
+        drafter.begin([1, 2])
+        drafter.accept([3])
+        for _ in range(20):
+            draft = drafter.propose(6, Policy(sampling, rng.random, draw=True))
+            assert all(token % 2 for token in draft.tokens)
+            for proposal in draft.proposals:
+                assert proposal is not None
+                assert abs(sum(proposal.prob(token) for token in range(1, 8, 2)) - 1) < 1e-6
+                assert not any(proposal.prob(token) for token in range(0, 8, 2))
+
+
+def _policy() -> Policy:
+    return Policy(GREEDY, np.random.default_rng(0).random, draw=False)
