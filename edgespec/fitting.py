@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from edgespec.errors import ModelFileError, UsageError
-from edgespec.llama import ggml, rpc
+from edgespec.llama import eagle3, eagle3_file, ggml, rpc
 from edgespec.memory import KV_TYPES, Device
 from edgespec.memory_plan import Machine, Plan, Wish, plan
 from edgespec.memory_words import refusal
@@ -25,12 +25,19 @@ def planned(load: Load, target: Path, draft: Path | None, rows: int, *, head: in
 
     Raises ModelFileError, UsageError, OutOfMemoryError.
     """
-    main = shape(target)
+    main, other = shape(target), shape(draft) if draft else None
+    if main.architecture == eagle3_file.ARCHITECTURE:
+        raise ModelFileError(
+            f"{main.name} is an EAGLE-3 head, which drafts for a model and answers nothing itself.",
+            "Name it with --draft, and the model it was trained for with --model.",
+        )
+    head = other is not None and other.architecture == eagle3_file.ARCHITECTURE
     wish = Wish(
         main,
-        shape(draft) if draft else None,
+        other,
         context=load.context,
         rows=rows,
+        draft_rows=eagle3.ROWS if head else 8,
         kv_type=load.kv_type,
         gpu_layers=load.gpu_layers,
         mapped=load.mmap,

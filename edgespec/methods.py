@@ -18,6 +18,8 @@ from edgespec.drafters.cascade import CascadeDrafter
 from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.draft_model import DraftModelDrafter
+from edgespec.drafters.eagle3 import Eagle3Drafter
+from edgespec.drafters.features import FeatureModel
 from edgespec.drafters.head_model import HeadedDrafter, HeadModel
 from edgespec.drafters.kseq import KSeqDrafter
 from edgespec.drafters.lookahead import LookaheadDrafter
@@ -45,6 +47,8 @@ class Parts:
     """Texts that may be copied from beside the conversation."""
     heads: Heads | None = None
     """Medusa heads, for a target that gives its final states."""
+    eagle3: FeatureModel | None = None
+    """An EAGLE-3 head, for a target that gives the states that it reads."""
     head_model: HeadModel | None = field(init=False)
     """The heads in the place of a draft model, where there is none."""
 
@@ -58,6 +62,13 @@ class Parts:
         if self.draft is None:
             raise ValueError("a method is made without its draft model")
         return self.draft
+
+    @property
+    def features(self) -> FeatureModel:
+        """The head, for a method that needs one."""
+        if self.eagle3 is None:
+            raise ValueError("a method is made without its head")
+        return self.eagle3
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,8 @@ class Way:
     """Whether it needs a draft model."""
     heads: bool = False
     """Whether it needs Medusa heads."""
+    eagle3: bool = False
+    """Whether it needs an EAGLE-3 head."""
     trees: bool = False
     """Whether it needs a target that takes trees."""
     costs: bool = False
@@ -83,6 +96,11 @@ class Way:
     """Whether it copies from texts that are given, too."""
     doubt: Callable[[Costs], str] = lambda _: ""
     """By what passes cost here, why it will not pay, as a sentence; empty where it may."""
+
+    @property
+    def loads(self) -> bool:
+        """Whether it needs something to draft with beside the target: a model, or heads."""
+        return self.model or self.heads or self.eagle3
 
 
 def _draft(parts: Parts) -> DraftModelDrafter:
@@ -94,12 +112,26 @@ def _suffix(parts: Parts) -> SuffixDrafter:
 
 
 def _tree(parts: Parts) -> TreeDrafter:
+    return _branching(parts, parts.model, "tree")
+
+
+def _branching(parts: Parts, model: LanguageModel, name: Method) -> TreeDrafter:
     """A guess must be worth its row: by the measured price where this is the method to go by, else
     there are as many guesses as the length allows, so that lengths can be compared."""
-    if parts.costs is None or parts.load.method != "tree":
-        return TreeDrafter(parts.model, parts.target.vocab_size)
+    if parts.costs is None or parts.load.method != name:
+        return TreeDrafter(model, parts.target.vocab_size)
     price = row_price(parts.costs)
-    return TreeDrafter(parts.model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
+    return TreeDrafter(model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
+
+
+def _eagle3(parts: Parts) -> Eagle3Drafter:
+    drafter = DraftModelDrafter(parts.features, parts.target.vocab_size)
+    return Eagle3Drafter(drafter, parts.features, "eagle3")
+
+
+def _eagle3_tree(parts: Parts) -> Eagle3Drafter:
+    drafter = _branching(parts, parts.features, "eagle3-tree")
+    return Eagle3Drafter(drafter, parts.features, "eagle3")
 
 
 def _medusa(parts: Parts) -> MedusaDrafter:
@@ -158,13 +190,17 @@ def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> Auto
     if not copies:
         # The longest match that it looks for is shorter than the shortest that counts.
         lookup = LookupDrafter(min_match=2, max_match=1)
-    model = (parts.draft or parts.head_model) if drafts else None
+    model = (parts.draft or parts.eagle3 or parts.head_model) if drafts else None
     drafter = DraftModelDrafter(model, parts.target.vocab_size) if model else None
     return AutoDrafter(parts.costs, lookup, drafter, MAX_DRAFT)
 
 
 def with_states(drafter: Drafter, parts: Parts) -> Drafter:
-    """A drafter that may draft with heads, brought the states that these read."""
+    """A drafter that may draft with a head, brought the states that this reads."""
+    if parts.draft:
+        return drafter
+    if parts.eagle3:
+        return Eagle3Drafter(drafter, parts.eagle3)
     return HeadedDrafter(drafter, parts.head_model) if parts.head_model else drafter
 
 
@@ -193,6 +229,21 @@ WAYS: Mapping[Method, Way] = {
         compared=(4,),
         model=True,
         trees=True,
+    ),
+    "eagle3": Way(
+        "a chain that an EAGLE-3 head guesses from the target's own states",
+        _eagle3,
+        length=4,
+        compared=(2, 4),
+        eagle3=True,
+    ),
+    "eagle3-tree": Way(
+        "a tree of the EAGLE-3 head's guesses, branching where it is unsure",
+        _eagle3_tree,
+        compared=(4,),
+        eagle3=True,
+        trees=True,
+        costs=True,
     ),
     "lookup": Way(
         "what followed the last time the text ended like this",
@@ -248,6 +299,8 @@ class Means:
     """Whether there is a draft model."""
     heads: bool = False
     """Whether there are Medusa heads for the target."""
+    eagle3: bool = False
+    """Whether there is an EAGLE-3 head for it."""
     trees: bool = False
     """Whether the target takes trees."""
     refusal: str = ""
@@ -273,6 +326,12 @@ class Means:
                 "none.",
                 "Train some: edgespec train medusa. Or name their file with --draft.",
             )
+        if way.eagle3 and not self.eagle3:
+            return UsageError(
+                f"The method {method} needs an EAGLE-3 head that was trained for this model, and there is "
+                "none.",
+                "Train one: edgespec train eagle3. Or name its file with --draft.",
+            )
         if way.trees and not self.trees:
             return UsageError(
                 f"The method {method} needs a target that takes trees: one with a plain KV cache, "
@@ -297,6 +356,8 @@ def chosen(load: Load, means: Means) -> Method:
         return "cascade" if means.draft else "suffix"
     if means.heads:
         return "medusa"
+    if means.eagle3:
+        return "eagle3"
     return "draft" if means.draft else "lookup" if load.draft == "lookup" else "plain"
 
 

@@ -13,11 +13,14 @@ from edgespec.corpus import check_files, gathered
 from edgespec.costs import Costs
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.contexts import Contexts
+from edgespec.drafters.features import FeatureModel
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import EdgeSpecError, PairError
 from edgespec.fitting import look_again
 from edgespec.heads.medusa import MedusaHeads
 from edgespec.llama.context import LlamaModel
+from edgespec.llama.eagle3 import Eagle3Head
+from edgespec.llama.eagle3_file import ARCHITECTURE
 from edgespec.llama.weights import Weights
 from edgespec.memory import Share, joined
 from edgespec.memory_plan import Placement
@@ -35,6 +38,8 @@ SMALL_DEFAULT = (
     "often. For a better one: edgespec pull NAME (edgespec search shows names), then --model NAME."
 )
 
+States = Literal["final"] | Sequence[int] | None
+
 
 @dataclass(slots=True)
 class LoadedModel:
@@ -51,11 +56,13 @@ class LoadedModel:
         place: Placement,
         *,
         drafts: bool = False,
-        states: Literal["final"] | Sequence[int] | None = None,
+        states: States = None,
+        reads: LlamaModel | None = None,
     ) -> LoadedModel:
         """Load one file as the memory plan says. Raises ModelFileError, OutOfMemoryError.
 
-        Without trees a model that drafts is asked for one row at a time. `states` as for `LlamaModel`.
+        Without trees a model that drafts is asked for one row at a time. `states` as for `LlamaModel`. An
+        EAGLE-3 head `reads` those of a target, whose context it needs.
         """
         gpus = place.on_gpus
         weights = Weights(
@@ -66,19 +73,7 @@ class LoadedModel:
             split=[share.layers for share in gpus],
         )
         try:
-            context = min(place.cost.context, weights.trained_context or place.cost.context)
-            # Once a tree was kept the cells lie in another order, which rounds differently.
-            trees = weights.memory == "kv" and not load.strict
-            model = LlamaModel(
-                weights,
-                context=context,
-                threads=load.threads or usable_cores(),
-                max_rows=1 if drafts and not trees else place.cost.rows,
-                kv_type=place.cost.kv_type,
-                branches=place.cost.rows if trees else 1,
-                snapshots=place.cost.snapshots,
-                states=states,
-            )
+            model = _context(weights, load, place, drafts, states, reads)
         except EdgeSpecError:
             weights.close()
             raise
@@ -94,6 +89,42 @@ class LoadedModel:
         """The context first: it points into the weights."""
         self.model.close()
         self.weights.close()
+
+
+def _context(
+    weights: Weights,
+    load: Load,
+    place: Placement,
+    drafts: bool,
+    states: States,
+    reads: LlamaModel | None,
+) -> LlamaModel:
+    """See `LoadedModel.open`."""
+    cost = place.cost
+    context = min(cost.context, weights.trained_context or cost.context)
+    threads = load.threads or usable_cores()
+    # Once a tree was kept the cells lie in another order, which rounds differently.
+    trees = weights.memory == "kv" and not load.strict
+    branches = cost.rows if trees else 1
+    if reads:
+        return Eagle3Head(
+            weights,
+            reads,
+            context=context,
+            threads=threads,
+            kv_type=cost.kv_type,
+            branches=branches,
+        )
+    return LlamaModel(
+        weights,
+        context=context,
+        threads=threads,
+        max_rows=1 if drafts and not trees else cost.rows,
+        kv_type=cost.kv_type,
+        branches=branches,
+        snapshots=cost.snapshots,
+        states=states,
+    )
 
 
 class Pair:
@@ -130,7 +161,7 @@ class Pair:
         check_files(load.corpus)
         ahead = look_ahead(load)
         heads = ahead.head.load() if ahead.head and ahead.plan.head else None
-        states: Literal["final"] | None = "final" if heads else None
+        states: States = "final" if heads else ahead.layers
         target = LoadedModel.open(ahead.target.target, load, ahead.plan.target, states=states)
         try:
             pair = cls._with_draft(target, load, ahead, heads)
@@ -161,9 +192,11 @@ class Pair:
         weights, plan = target.weights, ahead.plan
         wanted = ahead.draft if weights.rolls_back else None
         draft = _open_draft(target, load, wanted, plan.draft) if wanted and plan.draft else None
+        eagle3 = draft is not None and isinstance(draft.model, Eagle3Head)
         means = Means(
-            draft=draft is not None,
+            draft=draft is not None and not eagle3,
             heads=heads is not None,
+            eagle3=eagle3,
             trees=target.model.branches > 1,
             refusal=refusal_of(load, weights.name, weights.rolls_back),
         )
@@ -197,8 +230,12 @@ class Pair:
             costs = self._with_heads(costs)
             told += [text, WAYS[method].doubt(costs)]
         corpus = self._texts(load, method)
-        draft = self.draft.model if self.draft else None
-        self.parts = parts = Parts(self.target.model, draft, load, costs, corpus, heads=self.heads)
+        model = self.draft.model if self.draft else None
+        eagle3 = FeatureModel(model) if isinstance(model, Eagle3Head) else None
+        draft = None if eagle3 else model
+        self.parts = parts = Parts(
+            self.target.model, draft, load, costs, corpus, heads=self.heads, eagle3=eagle3
+        )
         made: dict[Method, Drafter] = {}
         if method == "auto":
             self.auto = make_auto(parts)
@@ -272,13 +309,16 @@ class Pair:
         made = drafters.made if isinstance(drafters, Drafters) else drafters.values()
         for drafter in made:
             drafter.close()
-        for loaded in self.models:
+        for loaded in reversed(self.models):  # a head points into its target
             loaded.close()
 
 
 def _open_draft(target: LoadedModel, load: Load, found: Located, place: Placement) -> LoadedModel:
     """The draft model, checked against the target."""
-    draft = LoadedModel.open(found.target, load, place, drafts=True)
+    head = place.cost.shape.architecture == ARCHITECTURE
+    draft = LoadedModel.open(
+        found.target, load, place, drafts=True, reads=target.model if head else None
+    )
     try:
         check_pair(target.weights, draft.weights)
     except PairError:

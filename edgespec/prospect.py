@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from edgespec.errors import ModelFileError
 from edgespec.fitting import planned
 from edgespec.heads.file import HeadFile, read
+from edgespec.llama.eagle3_file import ARCHITECTURE, check_head
 from edgespec.memory_plan import Plan
 from edgespec.methods import WAYS, Means, chosen
 from edgespec.settings import MAX_DRAFT, Load
@@ -27,7 +28,9 @@ class Prospect:
     plan: Plan
     """Where they go; it may have no room for the draft."""
     head: HeadFile | None = None
-    """What the draft is, where it is a head."""
+    """What the draft is, where it is a file of Medusa heads."""
+    layers: tuple[int, ...] | None = None
+    """Of the target, whose inputs the draft reads, where it is an EAGLE-3 head."""
 
 
 def look_ahead(load: Load) -> Prospect:
@@ -47,11 +50,20 @@ def look_ahead(load: Load) -> Prospect:
         digest = content_digest(found.target)
         head.check_target(digest, shape.name, shape.width, shape.vocabulary)
     trees = shape.rolls_back and not shape.windows and not load.strict
+    layers = None
+    if draft and plan.draft and plan.draft.cost.shape.architecture == ARCHITECTURE:
+        layers = check_head(found.target, draft.target)
     # Whether a running state can be copied is found when it is loaded.
     refusal = refusal_of(load, shape.name, rolls_back=True)
-    means = Means(draft=plan.draft is not None, heads=plan.head > 0, trees=trees, refusal=refusal)
+    means = Means(
+        draft=plan.draft is not None and layers is None,
+        heads=plan.head > 0,
+        eagle3=layers is not None,
+        trees=trees,
+        refusal=refusal,
+    )
     chosen(load, means)
-    return Prospect(found, draft, plan, head)
+    return Prospect(found, draft, plan, head, layers)
 
 
 def wants_plain(load: Load) -> bool:
@@ -88,8 +100,7 @@ def _find_draft(load: Load, own: Located) -> Located | None:
     """The draft model or head that is asked for, or the one that is stored with the target."""
     if load.draft in {"lookup", "none"} or load.draft_length == 0:
         return None
-    way = WAYS[load.method]
-    if load.method != "auto" and not (way.model or way.heads):
+    if load.method != "auto" and not WAYS[load.method].loads:
         return None
     if load.draft is not None:
         return find(load.draft, role="draft")

@@ -15,6 +15,8 @@ Method = Literal[
     "confidence",
     "tree",
     "kseq",
+    "eagle3",
+    "eagle3-tree",
     "lookup",
     "suffix",
     "lookahead",

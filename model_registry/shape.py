@@ -56,6 +56,8 @@ class Shape:
     """Whether its memory just drops its last tokens; a running state goes back to a copy."""
     snapshots: bool = False
     """Whether llama.cpp can keep states of earlier tokens beside the running one."""
+    architecture: str = ""
+    """llama.cpp's name of the kind of network."""
 
     @property
     def weights(self) -> int:
@@ -97,6 +99,7 @@ def shape_of(headers: Sequence[GGUFHeader], sizes: Sequence[int], name: str) -> 
         context=header.context_length,
         rolls_back=rolls_back(header),
         snapshots=header.architecture in _SNAPSHOTS,
+        architecture=header.architecture or "",
     )
 
 

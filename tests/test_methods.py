@@ -12,6 +12,7 @@ import pytest
 from edgespec import methods
 from edgespec.costs import Costs, CostTable
 from edgespec.drafters.base import Drafter, Policy
+from edgespec.drafters.features import FeatureModel
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import UsageError
@@ -22,11 +23,12 @@ from edgespec.sampling import Sampling
 from edgespec.session import Session
 from edgespec.settings import MAX_DRAFT, Load, Method, Settings
 from tests.conftest import ModelFiles
+from tests.eagle_fakes import FakeHead
 from tests.fakes import FakeModel, chaotic, noisy
 from tests.head_fakes import FakeHeads
 
 COSTS = Costs((CostTable(0, {1: 1.0, 32: 4.0}, {1: 0.1}),))
-ALL = Means(draft=True, heads=True, trees=True)
+ALL = Means(draft=True, heads=True, eagle3=True, trees=True)
 
 
 def model() -> FakeModel:
@@ -43,7 +45,9 @@ def test_every_name_has_a_way_and_sensible_lengths() -> None:
 
 @pytest.mark.parametrize("name", get_args(Method))
 def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
-    parts = Parts(model(), model(), Load(), COSTS, heads=FakeHeads(chaotic(8, 1), 8))
+    head = FeatureModel(FakeHead(chaotic(8, 1), 8))
+    heads = FakeHeads(chaotic(8, 1), 8)
+    parts = Parts(model(), model(), Load(), COSTS, heads=heads, eagle3=head)
     drafter = WAYS[name].make(parts)
     drafter.begin([1, 2, 1, 2])
     drafter.accept([1])
@@ -53,10 +57,11 @@ def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
 def test_a_method_that_needs_a_draft_model_says_so() -> None:
     for name, way in WAYS.items():
         lack = Means(heads=True, trees=True).lack(name)
-        assert (lack is not None) is way.model
+        assert (lack is not None) is (way.model or way.eagle3)
         if lack:
             assert name in lack.message
-            assert "needs a draft model" in lack.message
+            needed = "a draft model" if way.model else "an EAGLE-3 head"
+            assert f"needs {needed}" in lack.message
             assert "--draft" in lack.hint
         assert ALL.lack(name) is None
 
@@ -126,6 +131,9 @@ def test_medusa_drafts_nothing_where_a_row_costs_a_token_and_says_so() -> None:
         (Load(), Means(heads=True), "auto"),
         (Load(method="medusa"), Means(heads=True), "medusa"),
         (Load(draft_length=4), Means(), "plain"),
+        (Load(draft_length=4), Means(eagle3=True), "eagle3"),
+        (Load(), Means(eagle3=True), "auto"),
+        (Load(method="eagle3-tree"), ALL, "eagle3-tree"),
         (Load(draft="lookup", draft_length=4), Means(), "lookup"),
         (Load(method="lookup"), ALL, "lookup"),
         (Load(method="lookup", draft_length=4), ALL, "lookup"),
@@ -165,7 +173,8 @@ def test_drafters_that_share_a_draft_model_take_turns(cancelled_at: int | None) 
     target = FakeModel(lambda text: likely(text[-3:]), 8)
     guess = cache(noisy(likely, 7, 0.5))
     draft = FakeModel(lambda text: guess(text[-3:]), 8)
-    parts = Parts(target, draft, Load(), COSTS, heads=FakeHeads(likely, 8))
+    head = FeatureModel(FakeHead(lambda text: guess(text[-3:]), 8))
+    parts = Parts(target, draft, Load(), COSTS, heads=FakeHeads(likely, 8), eagle3=head)
     drafters = {name: WAYS[name].make(parts) for name in WAYS}
     prompts = [[1, 2, 3, 1, 2], [1, 2, 3, 4], [5]]
     expected = [answer(parts, drafters["plain"], prompt) for prompt in prompts]

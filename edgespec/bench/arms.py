@@ -177,7 +177,7 @@ def _arms(pair: Pair, name: str, lengths: Sequence[int] | None) -> list[Arm]:
     if method not in pair.drafters:
         raise _unavailable(pair, method)
     drafter, way = pair.drafters[method], WAYS[method]
-    memory = _memory(pair) if way.model or way.heads or method == "auto" else 0
+    memory = _memory(pair) if way.loads or method == "auto" else 0
     if not way.compared:
         return [Arm(method, 0, Local(pair, drafter, way.length), memory)]
     chosen = way.compared if lengths is None else lengths

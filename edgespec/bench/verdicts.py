@@ -10,6 +10,7 @@ _BESIDE = {
     "confidence": ("draft",),
     "tree": ("draft",),
     "kseq": ("draft",),
+    "eagle3-tree": ("eagle3",),
     "suffix": ("lookup",),
     "cascade": ("draft", "lookup"),
 }

@@ -185,7 +185,7 @@ def _load(
     if alone and not any(way.costs or way.trees for way in ways):
         longest = [max(lengths or way.compared) for way in ways if way.compared]
         load = replace(load, draft_length=max(longest, default=0))
-    needs = not alone or "auto" in methods or any(way.model or way.heads for way in ways)
+    needs = not alone or "auto" in methods or any(way.loads for way in ways)
     return load if needs or load.draft else replace(load, draft="lookup")
 
 
