@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -25,29 +26,35 @@ def planned(load: Load, target: Path, draft: Path | None, rows: int, *, head: in
 
     Raises ModelFileError, UsageError, OutOfMemoryError.
     """
-    main, other = shape(target), shape(draft) if draft else None
+    main = shape(target)
     if main.architecture == eagle3_file.ARCHITECTURE:
         raise ModelFileError(
             f"{main.name} is an EAGLE-3 head, which drafts for a model and answers nothing itself.",
             "Name it with --draft, and the model it was trained for with --model.",
         )
-    head = other is not None and other.architecture == eagle3_file.ARCHITECTURE
     wish = Wish(
         main,
-        other,
+        shape(draft) if draft else None,
         context=load.context,
         rows=rows,
-        draft_rows=eagle3.ROWS if head else 8,
         kv_type=load.kv_type,
         gpu_layers=load.gpu_layers,
         mapped=load.mmap,
         head=head,
     )
+    wish = with_eagle3(wish)
     check_kv_type(wish)
     made = plan(wish, this_machine(load.rpc))
     if not made.fits and not made.forced:
         raise refusal(made)
     return made
+
+
+def with_eagle3(wish: Wish) -> Wish:
+    """The wish with the states that its draft reads, where that is an EAGLE-3 head."""
+    if wish.draft is None or wish.draft.architecture != eagle3_file.ARCHITECTURE:
+        return wish
+    return replace(wish, draft_rows=eagle3.ROWS, reads=eagle3.LAYERS * wish.target.width)
 
 
 def shape(path: Path) -> Shape:

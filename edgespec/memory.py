@@ -25,6 +25,8 @@ its graph a tensor, a snapshot takes 3 a layer, and an assertion ends the proces
 (src/llama-context.cpp, graph_max_nodes): 7 fit beside what a layer needs itself."""
 COPIES = 4
 """Of a running state in RAM at most: of the last round, and of three places that a text may go on from."""
+_TAKEN = 3
+"""Hidden states of a batch in RAM: llama.cpp's, side by side, and in the drafter's hands."""
 _SNAPSHOT_SHARE = 16
 """Snapshots take this part of what the weights take at most, since each pass writes them."""
 
@@ -116,6 +118,10 @@ class ModelCost:
     kv_type: str
     rows: int
     """Rows of logits that one pass may give."""
+    gives: int = 0
+    """Numbers of hidden states that are taken off it, of each token."""
+    reads: int = 0
+    """Numbers of hidden states that it reads of each token, as an EAGLE-3 head does, and no other."""
 
     @property
     def count(self) -> int:
@@ -156,15 +162,18 @@ class ModelCost:
         Each of 512 tokens has its activations, and its row of the mask as float16. Kernels of
         attention that need no matrix of scores are taken for granted.
         """
-        shape, batch = self.shape, min(BATCH, self.context)
+        shape, batch = self.shape, self._batch
         mask = batch * self._cells * 2 * (2 if shape.windows else 1)
         active = 3 * shape.inner + 4 * shape.width if layers else 2 * shape.width
         widest = batch * active * 4
         if output:
             rows = min(self.rows, batch)
             logits = rows * (shape.vocabulary + 2 * shape.width) * 4 + batch * shape.width * 4
+            if self.reads:  # a smaller vocabulary of its own, beside the target's
+                logits += rows * shape.vocabulary // 4 * 4
             widest = max(widest, logits)
-        return mask + widest
+        states = batch * (self.reads + (self.gives if layers else 0)) * 4
+        return mask + widest + states
 
     @property
     def _unpacked(self) -> int:
@@ -179,6 +188,11 @@ class ModelCost:
         """The rows of logits in RAM, which llama.cpp allocates when they are first asked for, or at once
         where it takes trees."""
         return self.rows * self.shape.vocabulary * 4
+
+    @property
+    def _batch(self) -> int:
+        """Tokens of one native call. Of an EAGLE-3 head all have logits."""
+        return min(self.rows if self.reads else BATCH, self.context)
 
     @property
     def _cells(self) -> int:
@@ -211,7 +225,8 @@ class ModelCost:
             sum(map(self.kv_cache, layers)),
             self.compute(layers=len(layers) > 0, output=first == 0)
             + self.logits
-            + COPIES * self._states,
+            + COPIES * self._states
+            + _TAKEN * self._batch * self.gives * 4,
         )
 
 

@@ -43,8 +43,10 @@ class Wish:
     draft: Shape | None = None
     context: int = 4096
     rows: int = 32
-    draft_rows: int = 8
     """Rows of logits that a pass of the target may give."""
+    draft_rows: int = 8
+    reads: int = 0
+    """Numbers of hidden states that the draft reads of each of the target's tokens, as EAGLE-3 heads do."""
     kv_type: str | None = None
     """None for f16, or q8_0 where that helps."""
     gpu_layers: int | None = None
@@ -199,9 +201,10 @@ def _costs(way: _Way, wish: Wish) -> tuple[ModelCost, ModelCost | None]:
     draft = wish.draft if way.with_draft else None
     if draft is None:
         return target, None
+    target = replace(target, gives=wish.reads)
     kv_type = way.kv_type if draft.quantisable else "f16"
     context = min(way.context, draft.context or way.context)
-    return target, ModelCost(draft, context, kv_type, wish.draft_rows)
+    return target, ModelCost(draft, context, kv_type, wish.draft_rows, reads=wish.reads)
 
 
 def _try(way: _Way, wish: Wish, machine: Machine) -> Plan:

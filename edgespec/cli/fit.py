@@ -18,7 +18,7 @@ from edgespec.cli.options import add_memory_options, positive
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.errors import UsageError
-from edgespec.fitting import check_kv_type, ram, this_machine
+from edgespec.fitting import check_kv_type, ram, this_machine, with_eagle3
 from edgespec.heads.file import read
 from edgespec.memory import Device, readable
 from edgespec.memory_plan import Machine, Plan, Wish, plan
@@ -53,6 +53,7 @@ def main(arguments: Sequence[str]) -> int:
         gpu_layers=None if options.gpu_layers == AUTO else options.gpu_layers,
         head=head,
     )
+    wish = with_eagle3(wish)
     check_kv_type(wish)
     made = plan(wish, _machine(options))
     if options.json:

@@ -27,6 +27,8 @@ from edgespec.model import HiddenStates, Logits, Token
 
 ROWS = 32
 """Pairs of a pass. All of them have a row of logits in llama.cpp's buffers."""
+LAYERS = 3
+"""Of the target, whose inputs a head reads."""
 
 _SET = ("_Z26llama_set_embeddings_nextnP13llama_contextbb",
         "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z")  # fmt: skip
@@ -62,7 +64,7 @@ class Eagle3Head(LlamaModel):
                 "Use a draft model, or --draft lookup.",
             )
         self._target = target
-        self._inputs = 3 * int(weights.header.metadata["eagle3.target_hidden_size"])  # type: ignore[arg-type]
+        self._inputs = LAYERS * int(weights.header.metadata["eagle3.target_hidden_size"])  # type: ignore[arg-type]
         self.width = int(llama_cpp.llama_model_n_embd(weights.handle))
         self._features = np.zeros((ROWS, self.width), np.float32)
         self._encoded = np.zeros((ROWS, self._inputs), np.float32)
@@ -97,9 +99,8 @@ class Eagle3Head(LlamaModel):
         for start in range(0, len(states), ROWS):
             piece = states[start : start + ROWS]
             self._encoded[: len(piece)] = piece
-            batch = llama_cpp.llama_batch()
-            batch.n_tokens = len(piece)
-            batch.embd = self._encoded.ctypes.data_as(_FLOATS)
+            embd = self._encoded.ctypes.data_as(_FLOATS)
+            batch = llama_cpp.llama_batch(n_tokens=len(piece), embd=embd)
             begun = time.perf_counter()
             status = llama_cpp.llama_encode(self._ctx, batch)
             self.native_seconds += time.perf_counter() - begun
@@ -120,9 +121,7 @@ class Eagle3Head(LlamaModel):
             self._features[: len(piece)] = features[start : start + len(piece)]
             self.extend(piece, rows=0)
 
-    def step(
-        self, tokens: Sequence[Token], features: HiddenStates
-    ) -> tuple[Logits, HiddenStates]:
+    def step(self, tokens: Sequence[Token], features: HiddenStates) -> tuple[Logits, HiddenStates]:
         """Append at most 32 pairs: logits and own states after each, views until the next pass."""
         self._features[: len(tokens)] = features
         logits = self.extend(tokens, rows=len(tokens))

@@ -33,7 +33,7 @@ def fit_of(
     `machine`: None to ask this one's devices. Never raises.
     """
     from edgespec.errors import EdgeSpecError  # noqa: PLC0415 - see above
-    from edgespec.fitting import check_kv_type, shape, this_machine  # noqa: PLC0415
+    from edgespec.fitting import check_kv_type, shape, this_machine, with_eagle3  # noqa: PLC0415
     from edgespec.memory_plan import Wish, plan  # noqa: PLC0415
     from edgespec.settings import Load  # noqa: PLC0415
     from model_registry.problem import ModelFileProblem  # noqa: PLC0415
@@ -53,6 +53,7 @@ def fit_of(
             gpu_layers=load.gpu_layers,
             mapped=load.mmap,
         )
+        wish = with_eagle3(wish)
         check_kv_type(wish)
         return judged(plan(wish, room))
     except (EdgeSpecError, ModelFileProblem, OSError) as problem:
