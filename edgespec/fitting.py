@@ -9,12 +9,13 @@ from pathlib import Path
 import psutil
 
 from edgespec.errors import ModelFileError, UsageError
-from edgespec.llama import eagle3, eagle3_file, ggml, rpc
+from edgespec.llama import eagle3, ggml, rpc
 from edgespec.memory import KV_TYPES, Device
 from edgespec.memory_plan import Machine, Plan, Wish, plan
 from edgespec.memory_words import refusal
 from edgespec.settings import Load
 from model_registry.gguf import read_header
+from model_registry.heads import EAGLE3
 from model_registry.inspect import check_file, split_parts
 from model_registry.problem import ModelFileProblem
 from model_registry.shape import Shape, shape_of
@@ -27,7 +28,7 @@ def planned(load: Load, target: Path, draft: Path | None, rows: int, *, head: in
     Raises ModelFileError, UsageError, OutOfMemoryError.
     """
     main = shape(target)
-    if main.architecture == eagle3_file.ARCHITECTURE:
+    if main.architecture == EAGLE3:
         raise ModelFileError(
             f"{main.name} is an EAGLE-3 head, which drafts for a model and answers nothing itself.",
             "Name it with --draft, and the model it was trained for with --model.",
@@ -52,7 +53,7 @@ def planned(load: Load, target: Path, draft: Path | None, rows: int, *, head: in
 
 def with_eagle3(wish: Wish) -> Wish:
     """The wish with the states that its draft reads, where that is an EAGLE-3 head."""
-    if wish.draft is None or wish.draft.architecture != eagle3_file.ARCHITECTURE:
+    if wish.draft is None or wish.draft.architecture != EAGLE3:
         return wish
     return replace(wish, draft_rows=eagle3.ROWS, reads=eagle3.LAYERS * wish.target.width)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import replace
 
 from edgespec import memory_words
 from edgespec.controller.auto import AutoDrafter
@@ -16,115 +14,25 @@ from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.features import FeatureModel
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import EdgeSpecError, PairError
-from edgespec.fitting import look_again
 from edgespec.heads.medusa import MedusaHeads
-from edgespec.llama.context import LlamaModel
 from edgespec.llama.eagle3 import Eagle3Head
-from edgespec.llama.eagle3_file import ARCHITECTURE
 from edgespec.llama.weights import Weights
-from edgespec.memory import Share, joined
+from edgespec.loaded import LoadedModel, States
+from edgespec.making import Parts, make_auto, with_states
 from edgespec.memory_plan import Placement
-from edgespec.methods import WAYS, Drafters, Means, Parts, chosen, make_auto, with_states
+from edgespec.methods import WAYS, Drafters, Means, chosen
 from edgespec.prospect import Prospect, look_ahead, refusal_of, wants_plain
 from edgespec.settings import MAX_DRAFT, Load, Method
 from edgespec.tuning import adopt, costs_for, keep_exact, recall, remember
 from model_registry import pairing
+from model_registry.heads import EAGLE3
 from model_registry.locate import Located
-from profiles.cores import usable_cores
 from profiles.tuned import Tuned, TunedStore
 
 SMALL_DEFAULT = (
     "This is {name}, the small model that comes with EdgeSpec: quick, but it knows little and errs "
     "often. For a better one: edgespec pull NAME (edgespec search shows names), then --model NAME."
 )
-
-States = Literal["final"] | Sequence[int] | None
-
-
-@dataclass(slots=True)
-class LoadedModel:
-    """Weights with one context on them."""
-
-    weights: Weights
-    model: LlamaModel
-
-    @classmethod
-    def open(
-        cls,
-        path: Path,
-        load: Load,
-        place: Placement,
-        *,
-        drafts: bool = False,
-        states: States = None,
-        reads: LlamaModel | None = None,
-    ) -> LoadedModel:
-        """Load one file as the memory plan says. Raises ModelFileError, OutOfMemoryError.
-
-        Without trees a model that drafts is asked for one row at a time. `states` as for `LlamaModel`. An
-        EAGLE-3 head `reads` those of a target, whose context it needs.
-        """
-        gpus = place.on_gpus
-        weights = Weights(
-            path,
-            mmap=load.mmap,
-            gpu_layers=place.gpu_layers,
-            devices=[share.device for share in gpus],
-            split=[share.layers for share in gpus],
-        )
-        try:
-            model = _context(weights, load, place, drafts, states, reads)
-        except EdgeSpecError:
-            weights.close()
-            raise
-        look_again(share.device for share in gpus)
-        return cls(weights, model)
-
-    @property
-    def shares(self) -> tuple[Share, ...]:
-        """What llama.cpp said that it takes of which device."""
-        return joined((*self.weights.buffers.shares, *self.model.buffers.shares))
-
-    def close(self) -> None:
-        """The context first: it points into the weights."""
-        self.model.close()
-        self.weights.close()
-
-
-def _context(
-    weights: Weights,
-    load: Load,
-    place: Placement,
-    drafts: bool,
-    states: States,
-    reads: LlamaModel | None,
-) -> LlamaModel:
-    """See `LoadedModel.open`."""
-    cost = place.cost
-    context = min(cost.context, weights.trained_context or cost.context)
-    threads = load.threads or usable_cores()
-    # Once a tree was kept the cells lie in another order, which rounds differently.
-    trees = weights.memory == "kv" and not load.strict
-    branches = cost.rows if trees else 1
-    if reads:
-        return Eagle3Head(
-            weights,
-            reads,
-            context=context,
-            threads=threads,
-            kv_type=cost.kv_type,
-            branches=branches,
-        )
-    return LlamaModel(
-        weights,
-        context=context,
-        threads=threads,
-        max_rows=1 if drafts and not trees else cost.rows,
-        kv_type=cost.kv_type,
-        branches=branches,
-        snapshots=cost.snapshots,
-        states=states,
-    )
 
 
 class Pair:
@@ -315,9 +223,9 @@ class Pair:
 
 def _open_draft(target: LoadedModel, load: Load, found: Located, place: Placement) -> LoadedModel:
     """The draft model, checked against the target."""
-    head = place.cost.shape.architecture == ARCHITECTURE
+    head = place.cost.shape.architecture == EAGLE3
     draft = LoadedModel.open(
-        found.target, load, place, drafts=True, reads=target.model if head else None
+        found.target, load, place, drafts=True, target=target.model if head else None
     )
     try:
         check_pair(target.weights, draft.weights)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from edgespec.errors import ModelFileError
 from edgespec.fitting import planned
 from edgespec.heads.file import HeadFile, read
-from edgespec.llama.eagle3_file import ARCHITECTURE, check_head
+from edgespec.llama.eagle3_file import check_head
 from edgespec.memory_plan import Plan
 from edgespec.methods import WAYS, Means, chosen
 from edgespec.settings import MAX_DRAFT, Load
 from model_registry import locate
+from model_registry.heads import EAGLE3
 from model_registry.identity import content_digest
 from model_registry.locate import Located
 from model_registry.problem import ModelFileProblem
@@ -51,7 +52,7 @@ def look_ahead(load: Load) -> Prospect:
         head.check_target(digest, shape.name, shape.width, shape.vocabulary)
     trees = shape.rolls_back and not shape.windows and not load.strict
     layers = None
-    if draft and plan.draft and plan.draft.cost.shape.architecture == ARCHITECTURE:
+    if draft and plan.draft and plan.draft.cost.shape.architecture == EAGLE3:
         layers = check_head(found.target, draft.target)
     # Whether a running state can be copied is found when it is loaded.
     refusal = refusal_of(load, shape.name, rolls_back=True)

@@ -22,13 +22,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from model_registry.inspect import check_exists
+from model_registry.inspect import check_exists, check_file
 from model_registry.problem import ModelFileProblem
 
 KEY = "edgespec"
 MEDUSA = "medusa"
+EAGLE3 = "eagle3"
+"""Such a head is a GGUF model of this architecture, with the same object as text in its metadata."""
 KINDS = frozenset({MEDUSA})
 """Of head files; a model's record has the kind as its architecture."""
+DRAFTING = KINDS | {EAGLE3}
+"""Architectures of records that are drafting heads, whatever their file."""
+IN_GGUF = f"{KEY}.head"
+"""The key of the object in a GGUF file."""
 VERSION = 1
 _LONGEST = 16 << 20
 """Bytes of a header; ours have a few thousand."""
@@ -134,6 +140,26 @@ def read_card(path: Path) -> Card:
             _AGAIN,
         )
     return Card(about, tensors)
+
+
+def about_of(path: Path) -> About | None:
+    """What a head file of either form says about itself, as `read_card` and `read_about` do."""
+    if is_head(path):
+        return read_card(path).about
+    return read_about(path, check_file(path).metadata)
+
+
+def read_about(path: Path, metadata: Mapping[str, object]) -> About | None:
+    """What the metadata of a GGUF head say about it; None for one that EdgeSpec has not trained.
+
+    Raises ModelFileProblem.
+    """
+    if IN_GGUF not in metadata:
+        return None
+    try:
+        return _about(path, metadata[IN_GGUF])
+    except (ValueError, TypeError) as error:
+        raise ModelFileProblem(f"The head {path} is damaged: {error}.", _AGAIN) from error
 
 
 def _tensors(header: Mapping[str, Any]) -> tuple[dict[str, Tensor], int]:

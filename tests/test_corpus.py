@@ -23,8 +23,9 @@ from edgespec.errors import UsageError
 from edgespec.history.database import default_path
 from edgespec.history.records import Role
 from edgespec.history.store import History
+from edgespec.loaded import LoadedModel
 from edgespec.model import Token
-from edgespec.pair import LoadedModel, Pair
+from edgespec.pair import Pair
 from edgespec.sampling import Sampling
 from edgespec.settings import Load, Method
 from model_registry.pairing import Vocabulary

@@ -17,8 +17,10 @@ from edgespec.drafters.lookup import LookupDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import UsageError
 from edgespec.events import FirstToken, Round
-from edgespec.methods import WAYS, Drafters, Means, Parts, Way, chosen
-from edgespec.pair import LoadedModel, Pair
+from edgespec.loaded import LoadedModel
+from edgespec.making import Parts
+from edgespec.methods import WAYS, Drafters, Means, Way, chosen
+from edgespec.pair import Pair
 from edgespec.sampling import Sampling
 from edgespec.session import Session
 from edgespec.settings import MAX_DRAFT, Load, Method, Settings
@@ -54,26 +56,25 @@ def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
     drafter.close()
 
 
-def test_a_method_that_needs_a_draft_model_says_so() -> None:
+@pytest.mark.parametrize(
+    ("missing", "field", "needed", "hint"),
+    [
+        ("draft", "model", "a draft model", "--draft"),
+        ("heads", "heads", "Medusa heads", "edgespec train medusa"),
+        ("eagle3", "eagle3", "an EAGLE-3 head", "edgespec train eagle3"),
+    ],
+)
+def test_a_method_says_what_it_needs(missing: str, field: str, needed: str, hint: str) -> None:
+    means = replace(ALL, **{missing: False})  # type: ignore[arg-type]
     for name, way in WAYS.items():
-        lack = Means(heads=True, trees=True).lack(name)
-        assert (lack is not None) is (way.model or way.eagle3)
+        lack = means.lack(name)
+        assert (lack is not None) is getattr(way, field)
         if lack:
             assert name in lack.message
-            needed = "a draft model" if way.model else "an EAGLE-3 head"
             assert f"needs {needed}" in lack.message
+            assert hint in lack.hint
             assert "--draft" in lack.hint
         assert ALL.lack(name) is None
-
-
-def test_a_method_that_needs_heads_says_so() -> None:
-    for name, way in WAYS.items():
-        lack = Means(draft=True, trees=True).lack(name)
-        assert (lack is not None) is way.heads
-        if lack:
-            assert name in lack.message
-            assert "needs Medusa heads" in lack.message
-            assert "edgespec train medusa" in lack.hint
 
 
 def test_where_nothing_is_drafted_only_plain_is_left() -> None:

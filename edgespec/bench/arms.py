@@ -13,7 +13,8 @@ from edgespec.drafters.base import Drafter
 from edgespec.engine import Acceptance, DecodeOptions, decode
 from edgespec.errors import Cancelled, UsageError
 from edgespec.events import Finished, FirstToken, Prefilled, Reason, Round
-from edgespec.methods import WAYS, make_auto, with_states
+from edgespec.making import make_auto, with_states
+from edgespec.methods import WAYS
 from edgespec.model import Token
 from edgespec.noise import SharedNoise
 from edgespec.pair import Pair

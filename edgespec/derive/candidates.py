@@ -19,7 +19,7 @@ from edgespec.derive.samples import ANSWER, Sample, answer, pieces, read_prompts
 from edgespec.errors import UsageError
 from edgespec.fitting import planned
 from edgespec.llama.quantise import Job, Quantiser
-from edgespec.pair import LoadedModel
+from edgespec.loaded import LoadedModel
 from edgespec.settings import Load
 from edgespec.templates import choose_template
 from profiles.cores import usable_cores

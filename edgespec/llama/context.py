@@ -144,7 +144,8 @@ class LlamaModel:
         """llama.cpp's context pointer."""
         if not self._ctx:
             raise ValueError("this context is closed")
-        return self._ctx
+        handle: llama_cpp.llama_context_p = self._ctx
+        return handle
 
     @property
     def tokens(self) -> Sequence[Token]:

@@ -25,11 +25,11 @@ _SET = ("_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
 _GET = ("_Z30llama_get_embeddings_layer_inpP13llama_contextj",
         "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z")  # fmt: skip
 GIVES_LAYERS = frozenset({
-    "llama", "qwen3", "qwen3moe", "qwen3next", "qwen35", "qwen35moe", "gemma4", "gpt-oss", "lfm2", "lfm2moe",
-    "mimo2", "nemotron_h", "nemotron_h_moe", "hunyuan_vl", "hunyuan-dense", "minimax-01", "minimax-m2",
-    "muse-glimmer", "nanbeige", "bailingmoe3", "deepseek4",
+    "llama", "qwen3", "qwen3moe", "qwen3next", "qwen35", "qwen35moe", "gemma4", "gpt-oss", "lfm2",
+    "lfm2moe", "mimo2", "nemotron_h", "nemotron_h_moe", "hunyuan_vl", "hunyuan-dense", "minimax-01",
+    "minimax-m2", "muse-glimmer", "nanbeige", "bailingmoe3", "deepseek4",
 })  # fmt: skip
-"""Architectures, as files name them, whose graph sets `t_layer_inp` to n_embd numbers (src/models/*.cpp)."""
+"""As files name them, architectures whose graph sets `t_layer_inp` to n_embd numbers (src/models/*.cpp)."""
 
 
 class Tap(Protocol):

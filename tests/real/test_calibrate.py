@@ -17,8 +17,9 @@ from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import Cancelled
 from edgespec.events import FirstToken, Round
 from edgespec.exact import exact_at, measure_exact
+from edgespec.loaded import LoadedModel
 from edgespec.model import Logits, Token
-from edgespec.pair import LoadedModel, Pair
+from edgespec.pair import Pair
 from edgespec.quick import calibrate_quick
 from edgespec.settings import Load
 from edgespec.tuning import costs_for, key_of

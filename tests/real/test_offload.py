@@ -25,8 +25,9 @@ from edgespec.fitting import planned
 from edgespec.llama import ggml, rpc
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.weights import Weights
+from edgespec.loaded import LoadedModel
 from edgespec.memory import MIB, Device, ModelCost, Share
-from edgespec.pair import LoadedModel, Pair
+from edgespec.pair import Pair
 from edgespec.reply import ReplyEvent
 from edgespec.settings import Load
 from tests.conftest import ModelFiles
