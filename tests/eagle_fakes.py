@@ -102,7 +102,9 @@ class FakeHead:
         assert len(self._tokens) + len(self._nodes) + len(tokens) <= self.capacity, "full"
         self._feed(len(tokens))
         first = len(self._nodes)
-        for token, parent, feature in zip(tokens, parents, features.astype(int).tolist(), strict=True):
+        for token, parent, feature in zip(
+            tokens, parents, features.astype(int).tolist(), strict=True
+        ):
             assert feature[0] < 0, "a state below a guess"
             assert ROOT <= parent < len(self._nodes)
             self._check(self._text_to(parent), token, feature)

@@ -10,7 +10,7 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from model_registry import unfinished
 from model_registry.contents import Contents
-from model_registry.heads import KINDS
+from model_registry.heads import DRAFTING
 from model_registry.records import ModelRecord, PairRecord
 from model_registry.store import Store
 
@@ -89,7 +89,7 @@ def _pair_row(store: Store, contents: Contents, pair: PairRecord) -> tuple[str, 
 
 
 def _model_row(store: Store, contents: Contents, model: ModelRecord) -> tuple[str, ...]:
-    head = model.traits.architecture in KINDS
+    head = model.traits.architecture in DRAFTING
     kind = "head" if head else "linked" if model.folder else "model"
     return (
         model.name,

@@ -12,7 +12,7 @@ from edgespec.cli.parser import Parser, add_json
 from model_registry import catalog
 from model_registry.catalog import Catalog
 from model_registry.contents import Contents
-from model_registry.heads import KINDS, read_card
+from model_registry.heads import DRAFTING, about_of
 from model_registry.locate import unknown_name
 from model_registry.problem import ModelFileProblem
 from model_registry.records import ModelRecord
@@ -47,7 +47,7 @@ def _facts(name: str) -> dict[str, Any]:
         facts = {"kind": "pair", "stored": True, **pair_facts(store, contents, pair)}
         return facts | {"models": [_model(store, contents, model) for model in members]}
     if model := contents.model(name):
-        kind = "head" if model.traits.architecture in KINDS else "model"
+        kind = "head" if model.traits.architecture in DRAFTING else "model"
         return {"kind": kind, "stored": True, **_model(store, contents, model)}
     known = catalog.load()
     folded = name.casefold()
@@ -68,12 +68,14 @@ def _facts(name: str) -> dict[str, Any]:
 def _model(store: Store, contents: Contents, model: ModelRecord) -> dict[str, Any]:
     """A model's facts; of a head also what its file says."""
     facts = model_facts(store, contents, model)
-    if model.traits.architecture not in KINDS:
+    if model.traits.architecture not in DRAFTING:
         return facts
     try:
-        about = read_card(store.path(model)).about
+        about = about_of(store.path(model))
     except ModelFileProblem:
         return facts  # `complete` says that files are gone
+    if about is None:
+        return facts
     return {**facts, "targets": [one.name for one in about.targets], "training": {**about.training}}
 
 

@@ -30,7 +30,7 @@ from edgespec.heads.medusa import Calibration, MedusaHeads
 from model_registry.heads import MEDUSA, About, Tensor, Trained, is_head, read_card
 from model_registry.problem import ModelFileProblem
 
-__all__ = ["About", "HeadFile", "Trained", "is_head", "read", "save"]
+__all__ = ["About", "HeadFile", "Trained", "check_digest", "is_head", "read", "save"]
 
 _MOST_HEADS = 16
 _FLOATS = ("F16", "F32")
@@ -61,12 +61,7 @@ class HeadFile:
 
     def check_target(self, digest: str, name: str, width: int, vocabulary: int) -> None:
         """Raise PairError unless it is for the target with this digest, width of states and vocabulary."""
-        if not self.about.serves(digest):
-            raise PairError(
-                f"The head {self.path.name} cannot draft for {name}: it was trained for "
-                f"{self.about.target_names}, and serves no other model and no other quantisation.",
-                f"Train one for it (edgespec train {self.about.kind}), or use --draft lookup.",
-            )
+        check_digest(self.about, self.path, digest, name)
         if (self.about.hidden_size, self.about.vocab_size) != (width, vocabulary):
             raise PairError(
                 f"The head {self.path.name} cannot draft for {name}: it reads states of "
@@ -92,6 +87,17 @@ class HeadFile:
             raise _damaged(self.path, "its calibration is out of range")
         pairs = [Calibration(float(one), float(share)) for one, share in calibration]
         return MedusaHeads(arrays["blocks"], arrays["output"], vocabulary, pairs)
+
+
+def check_digest(about: About, path: Path, digest: str, name: str) -> None:
+    """Raise PairError unless the head in `path` was trained for the target with this digest."""
+    if about.serves(digest):
+        return
+    raise PairError(
+        f"The head {path.name} cannot draft for {name}: it was trained for {about.target_names}, and "
+        "serves no other model and no other quantisation.",
+        f"Train one for it (edgespec train {about.kind}), or use --draft lookup.",
+    )
 
 
 def read(path: Path) -> HeadFile:

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.errors import ModelFileError, PairError
+from edgespec.heads.file import check_digest
 from edgespec.llama.states import GIVES_LAYERS, gives_layers
 from model_registry.extents import tensor_extents
 from model_registry.gguf import Array, GGUFError, GGUFHeader
+from model_registry.heads import EAGLE3, read_about
+from model_registry.identity import content_digest
 from model_registry.inspect import check_file
 from model_registry.problem import ModelFileProblem
 
-ARCHITECTURE = "eagle3"
 _AGAIN = "Fetch the file again, or convert it anew."
 _OTHER = "Use the head that was trained for this target, a draft model, or --draft lookup."
 
@@ -26,11 +28,14 @@ _OTHER = "Use the head that was trained for this target, a draft model, or --dra
 def check_head(target: Path, head: Path) -> tuple[int, ...]:
     """The layers of `target` that `head` reads.
 
-    Raises PairError where they do not fit, and ModelFileError for a file that llama.cpp cannot run.
+    Raises PairError where they do not fit, or the head was trained here and for another target, and
+    ModelFileError for a file that llama.cpp cannot run.
     """
     try:
         theirs, ours = check_file(target), check_file(head)
-        tensors = tensor_extents(head)
+        about, tensors = read_about(head, ours.metadata), tensor_extents(head)
+        if about:
+            check_digest(about, head, content_digest(target), target.stem)
     except ModelFileProblem as problem:
         raise ModelFileError(problem.message, problem.hint) from problem
     except GGUFError as error:
@@ -58,7 +63,7 @@ def check_head(target: Path, head: Path) -> tuple[int, ...]:
 
 def _layers(head: GGUFHeader) -> tuple[int, ...]:
     """Empty where the file does not name three."""
-    found = head.metadata.get(f"{ARCHITECTURE}.target_layers")
+    found = head.metadata.get(f"{EAGLE3}.target_layers")
     values = (found.values or ()) if isinstance(found, Array) else ()
     layers = tuple(value for value in values if isinstance(value, int) and value >= 0)
     return layers if len(layers) == len(values) == 3 else ()
@@ -80,9 +85,7 @@ def _graph(head: GGUFHeader) -> str:
     return ""
 
 
-def _misfit(
-    target: GGUFHeader, head: GGUFHeader, layers: tuple[int, ...], lends: list[str]
-) -> str:
+def _misfit(target: GGUFHeader, head: GGUFHeader, layers: tuple[int, ...], lends: list[str]) -> str:
     """Why a head cannot draft for a target; empty if it can. The target `lends` it tensors."""
     name = target.architecture or "nameless"
     if name not in GIVES_LAYERS or not gives_layers():
@@ -106,7 +109,7 @@ def _misfit(
 def _check_ids(ids: NDArray[np.int64], head: GGUFHeader, path: Path) -> None:
     """Raise ModelFileError unless they are different tokens: logits are written to where they say."""
     count = head.token_count or 0
-    if len(ids) and 0 <= ids.min() and ids.max() < count and len(np.unique(ids)) == len(ids):
+    if len(ids) and ids.min() >= 0 and ids.max() < count and len(np.unique(ids)) == len(ids):
         return
     raise ModelFileError(
         f"The EAGLE-3 head {path.name} does not say which of the {count} tokens it guesses.", _AGAIN

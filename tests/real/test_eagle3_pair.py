@@ -1,4 +1,4 @@
-"""EAGLE-3 heads through a pair, on tiny random weights: texts, caches, turns, cancelled answers, refusals."""
+"""EAGLE-3 heads through a pair, on tiny random weights: texts, caches, turns, cancelling, refusals."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ from edgespec.costs import Costs, CostTable
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import ModelFileError, PairError, UsageError
 from edgespec.events import Finished, FirstToken, Prefilled, Reason, Round
+from edgespec.loaded import LoadedModel
 from edgespec.model import Token
 from edgespec.noise import SharedNoise
-from edgespec.pair import LoadedModel, Pair
+from edgespec.pair import Pair
+from edgespec.prospect import look_ahead
 from edgespec.sampling import Sampling
 from edgespec.settings import Load, Method
+from model_registry.heads import About, Trained
+from model_registry.identity import content_digest
 from tests.eagle_files import random_head
 from tests.gguf_files import Changes, byte_vocab
 from tests.real import rig
 from tests.tiny_models import Kind, tiny_model
 
 TEXT = "the sea and the land and the sea and the sun of the land. " * 3
+VOCAB = len(byte_vocab().tokens)
 METHODS: tuple[Method, ...] = ("eagle3", "eagle3-tree", "auto")
 SPREAD = 0.5
 """Of the logits of both: all tokens are about equally likely, and drawn guesses often kept."""
@@ -63,7 +68,7 @@ def head(
 ) -> Path:
     made = random_head(
         hidden,
-        280,
+        VOCAB,
         layers,
         width=32,
         spread=spread,
@@ -141,7 +146,7 @@ def test_greedy_text_is_that_of_plain_decoding_turn_after_turn(
     opened: Open, kind: Kind, method: Method
 ) -> None:
     pair = opened(method, kind=kind)
-    assert (pair.method, pair.means.head, pair.means.draft) == (method, True, False)
+    assert (pair.method, pair.means.eagle3, pair.means.draft) == (method, True, False)
     plain = opened("plain", kind=kind)
     prompt = rig.encode(pair, rig.question(TEXT))
     sources = set[str]()
@@ -197,9 +202,7 @@ def test_the_draft_s_own_vocabulary_draws_too(folder: Path, opened: Open) -> Non
     pair = Pair.open(load(target(folder, spread=SPREAD), draft))
     rng = np.random.default_rng(1)
     prompt = rig.encode(pair, rig.question(TEXT))
-    settings = options(
-        pair, sampling=Sampling(top_k=200), uniform=rng.random, max_tokens=150
-    )
+    settings = options(pair, sampling=Sampling(top_k=200), uniform=rng.random, max_tokens=150)
     tokens, rounds, _ = answer(pair, prompt, settings)
     assert sum(one.accepted for one in rounds) > 0.1 * len(rounds)
     assert len(set(tokens)) > 60
@@ -274,6 +277,38 @@ def test_a_head_of_another_target_is_refused_before_anything_is_loaded(
         Pair.open(load(target(folder, kind), draft))
 
 
+def trained(*targets: Path) -> Changes:
+    """The metadata of a head that was trained for these."""
+    named = tuple(Trained(content_digest(one), one.stem) for one in targets)
+    about = About(kind="eagle3", targets=named, hidden_size=32, vocab_size=VOCAB)
+    (text,) = about.as_metadata().values()
+    return {"edgespec.head": text}
+
+
+def test_a_head_trained_here_serves_its_own_target_only(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, twin = target(folder), target(folder, spread=5.0)
+    draft = head(folder, name="ours", changes=trained(ours))
+    assert look_ahead(load(ours, draft)).layers == (0, 1, 2)
+    monkeypatch.setattr(LoadedModel, "open", lambda *_, **__: pytest.fail("it was loaded"))
+    with pytest.raises(PairError) as error:
+        Pair.open(load(twin, draft))
+    assert error.value.message == (
+        f"The head {draft.name} cannot draft for {twin.stem}: it was trained for {ours.stem}, and "
+        "serves no other model and no other quantisation."
+    )
+    assert "edgespec train eagle3" in error.value.hint
+    both = head(folder, name="both", changes=trained(ours, twin))
+    assert look_ahead(load(twin, both)).layers == (0, 1, 2)
+
+
+def test_what_it_says_of_its_target_may_be_damaged(folder: Path) -> None:
+    draft = head(folder, name="damaged", changes={"edgespec.head": '{"kind": 1, "version": 1}'})
+    with pytest.raises(ModelFileError, match=r"damaged: .* is no"):
+        Pair.open(load(target(folder), draft))
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -293,23 +328,25 @@ def test_a_head_that_llama_cpp_would_die_of_is_refused(
         Pair.open(load(target(folder), draft))
 
 
-@pytest.mark.parametrize("ids", [[0, 1, 280], [0, 1, -1], [0, 1, 1]])
+@pytest.mark.parametrize("ids", [[0, 1, VOCAB], [0, 1, -1], [0, 1, 1]])
 def test_ids_outside_of_the_vocabulary_are_refused(folder: Path, ids: list[int]) -> None:
-    made = random_head(32, 280, (0, 1, 2), draft_vocab=3)
+    made = random_head(32, VOCAB, (0, 1, 2), draft_vocab=3)
     wrong = replace(made, d2t=np.array(ids, np.int64)).write(folder / "ids.gguf", byte_vocab())
-    with pytest.raises(ModelFileError, match="which of the 280 tokens it guesses"):
+    with pytest.raises(ModelFileError, match="which of the 281 tokens it guesses"):
         Pair.open(load(target(folder), wrong))
 
 
 def test_what_a_head_borrows_must_be_of_its_size(folder: Path) -> None:
-    made = random_head(32, 280, (0, 1, 2), width=64)
+    made = random_head(32, VOCAB, (0, 1, 2), width=64)
     wide = made.write(folder / "wide.gguf", byte_vocab())
     with pytest.raises(PairError, match="no embeddings or output of its own"):
         Pair.open(load(target(folder), wide))
-    padded = random_head(32, 290, (0, 1, 2)).write(folder / "more.gguf", byte_vocab().padded(10))
-    with pytest.raises(PairError, match="290 tokens and the target 280"):
+    padded = random_head(32, VOCAB + 10, (0, 1, 2)).write(
+        folder / "more.gguf", byte_vocab().padded(10)
+    )
+    with pytest.raises(PairError, match="291 tokens and the target 281"):
         Pair.open(load(target(folder), padded))
-    few = random_head(32, 280, (0, 1, 2), draft_vocab=50)
+    few = random_head(32, VOCAB, (0, 1, 2), draft_vocab=50)
     bare = {name: one for name, one in few.tensors.items() if name != "output.weight"}
     without = replace(few, tensors=bare).write(folder / "bare.gguf", byte_vocab())
     with pytest.raises(ModelFileError, match="no output for it"):
@@ -319,7 +356,7 @@ def test_what_a_head_borrows_must_be_of_its_size(folder: Path) -> None:
 @pytest.mark.parametrize("own", [True, False])
 def test_a_head_of_another_width_with_all_of_its_own(folder: Path, own: bool) -> None:
     """Wider than its target; or with the target's output, too."""
-    made = random_head(32, 280, (0, 1, 2), width=64 if own else None, own_embeddings=own)
+    made = random_head(32, VOCAB, (0, 1, 2), width=64 if own else None, own_embeddings=own)
     tensors = dict(made.tensors)
     if not own:
         del tensors["output.weight"]
@@ -333,14 +370,16 @@ def test_a_head_of_another_width_with_all_of_its_own(folder: Path, own: bool) ->
 
 
 def test_another_vocabulary_is_refused(folder: Path) -> None:
-    made = random_head(32, 280, (0, 1, 2))
+    made = random_head(32, VOCAB, (0, 1, 2))
     draft = made.write(folder / "vocabulary.gguf", byte_vocab().swapped(270, 271))
     with pytest.raises(PairError, match="their tokens differ"):
         Pair.open(load(target(folder), draft))
 
 
 def test_a_head_answers_nothing_itself(folder: Path) -> None:
-    with pytest.raises(ModelFileError, match="is an EAGLE-3 head, which drafts for a model") as error:
+    with pytest.raises(
+        ModelFileError, match="is an EAGLE-3 head, which drafts for a model"
+    ) as error:
         Pair.open(load(head(folder), "none", "plain"))
     assert "--draft" in error.value.hint
 
@@ -349,7 +388,7 @@ def test_a_head_answers_nothing_itself(folder: Path) -> None:
     ("draft", "method", "says"),
     [
         ("none", "eagle3", "--draft none is given"),
-        ("lookup", "eagle3", "needs an EAGLE-3 head of the target"),
+        ("lookup", "eagle3", "needs an EAGLE-3 head that was trained"),
         ("head", "draft", "needs a draft model"),
         ("head", "cascade", "needs a draft model"),
     ],
@@ -369,4 +408,3 @@ def test_a_target_of_its_own_method_pays_for_no_states(folder: Path) -> None:
         with pytest.raises(ValueError, match="no states"):
             pair.target.model.states()
         pair.close()
-
