@@ -15,7 +15,8 @@ from edgespec.drafters.tree import TreeDrafter
 from edgespec.engine import DecodeOptions
 from edgespec.events import Reason, Round
 from edgespec.model import Logits, Token
-from edgespec.sampling import Sampling
+from edgespec.sampling import Sampling, distribution
+from tests.chances import distance, law, texts
 from tests.eagle_fakes import FakeHead
 from tests.fakes import FakeModel, chaotic, noisy
 from tests.test_engine_laws import plainly, run
@@ -41,14 +42,27 @@ def test_law_c_a_head_that_knows_the_target_is_accepted_in_full(
 ) -> None:
     rng = np.random.default_rng(seed)
     logits_of, prompt = chaotic(6, seed), rng.integers(0, 6, int(rng.integers(1, 60))).tolist()
-    options = DecodeOptions(
-        sampling=sampling, draft_length=5, max_tokens=40, uniform=rng.random
-    )
+    options = DecodeOptions(sampling=sampling, draft_length=5, max_tokens=40, uniform=rng.random)
     drafter = chain(FakeHead(logits_of, 6), 6)
     _, _, events = run(FakeModel(logits_of, 6), drafter, prompt, options)
     rounds = [event for event in events if isinstance(event, Round)]
     assert all(one.proposed == one.accepted for one in rounds)
     assert [one.proposed for one in rounds[:-1]] == [5] * (len(rounds) - 1)
+
+
+@pytest.mark.parametrize("make", [chain, tree])
+def test_law_e_through_the_engine(make: Callable[[FakeHead, int], Eagle3Drafter]) -> None:
+    """Whole answers by enumeration, to the last bits of float32; guesses are drawn from the head."""
+    logits_of, guess = chaotic(3, 5, depth=2), chaotic(3, 6, depth=2)
+    sampling = Sampling(temperature=0.7)
+
+    def answer(uniform: Callable[[], float]) -> tuple[Token, ...]:
+        options = DecodeOptions(sampling, draft_length=2, max_tokens=3, uniform=uniform)
+        drafter = make(FakeHead(guess, 3), 3)
+        return tuple(run(FakeModel(logits_of, 3), drafter, [0, 1], options)[0])
+
+    wanted = texts(lambda text: distribution(logits_of((0, 1, *text)), sampling), 3, 3)
+    assert distance(law(answer), wanted) < 1e-6
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -64,7 +78,9 @@ def test_it_goes_on_over_turns_and_cancelled_ones(
     prompt = rng.integers(0, vocab, int(rng.integers(1, 40))).tolist()
     for _ in range(6):
         options = DecodeOptions(
-            sampling=GREEDY, draft_length=int(rng.integers(1, 8)), max_tokens=int(rng.integers(2, 30))
+            sampling=GREEDY,
+            draft_length=int(rng.integers(1, 8)),
+            max_tokens=int(rng.integers(2, 30)),
         )
         broken = rng.random() < 0.4
         who = head if rng.random() < 0.5 else target
@@ -75,9 +91,7 @@ def test_it_goes_on_over_turns_and_cancelled_ones(
         assert emitted == expected[: len(emitted)]
         if reason is not Reason.CANCELLED:
             assert emitted == expected
-            again = make(
-                FakeHead(noisy(logits_of, 3, 0.7), vocab, capacity=head.capacity), vocab
-            )
+            again = make(FakeHead(noisy(logits_of, 3, 0.7), vocab, capacity=head.capacity), vocab)
             _, _, fresh = run(FakeModel(logits_of, vocab), again, prompt, options)
             assert _drafted(events) == _drafted(fresh)
         if emitted:
