@@ -11,9 +11,9 @@ from edgespec.costs import Costs, between
 from edgespec.drafters.base import Drafter
 from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.eagle3 import Eagle3Drafter
 from edgespec.drafters.features import FeatureModel
-from edgespec.drafters.head_model import HeadedDrafter, HeadModel
+from edgespec.drafters.head_model import HeadModel
+from edgespec.drafters.headed import HeadedDrafter
 from edgespec.drafters.lookahead import LookaheadDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.drafters.medusa import Heads, MedusaDrafter
@@ -85,16 +85,16 @@ def _branching(parts: Parts, model: LanguageModel, name: Method) -> TreeDrafter:
     return TreeDrafter(model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
 
 
-def eagle3(parts: Parts) -> Eagle3Drafter:
+def eagle3(parts: Parts) -> HeadedDrafter:
     """A chain of the head's guesses."""
     drafter = DraftModelDrafter(parts.features, parts.target.vocab_size)
-    return Eagle3Drafter(drafter, parts.features, "eagle3")
+    return HeadedDrafter(drafter, parts.features, "eagle3")
 
 
-def eagle3_tree(parts: Parts) -> Eagle3Drafter:
+def eagle3_tree(parts: Parts) -> HeadedDrafter:
     """A tree of them."""
     drafter = _branching(parts, parts.features, "eagle3-tree")
-    return Eagle3Drafter(drafter, parts.features, "eagle3")
+    return HeadedDrafter(drafter, parts.features, "eagle3")
 
 
 def medusa(parts: Parts) -> MedusaDrafter:
@@ -162,8 +162,5 @@ def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> Auto
 
 def with_states(drafter: Drafter, parts: Parts) -> Drafter:
     """A drafter that may draft with a head, brought the states that this reads."""
-    if parts.draft:
-        return drafter
-    if parts.eagle3:
-        return Eagle3Drafter(drafter, parts.eagle3)
-    return HeadedDrafter(drafter, parts.head_model) if parts.head_model else drafter
+    model = None if parts.draft else parts.eagle3 or parts.head_model
+    return HeadedDrafter(drafter, model) if model else drafter

@@ -13,8 +13,8 @@ from edgespec.drafters.base import Draft, Drafter, Policy
 from edgespec.drafters.cascade import CascadeDrafter
 from edgespec.drafters.confidence import ConfidenceDrafter
 from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.eagle3 import Eagle3Drafter
 from edgespec.drafters.features import FeatureModel
+from edgespec.drafters.headed import HeadedDrafter
 from edgespec.drafters.kseq import KSeqDrafter
 from edgespec.drafters.lookahead import LookaheadDrafter
 from edgespec.drafters.lookup import LookupDrafter
@@ -247,14 +247,14 @@ def medusa(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Medu
     return MedusaDrafter(FakeHeads(logits_of, vocab, scale=1), least=0)
 
 
-def eagle3(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Eagle3Drafter:
+def eagle3(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> HeadedDrafter:
     model = FeatureModel(FakeHead(noisy(logits_of, 7, 0.5), vocab))
-    return Eagle3Drafter(DraftModelDrafter(model, vocab), model)
+    return HeadedDrafter(DraftModelDrafter(model, vocab), model)
 
 
-def eagle3_tree(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> Eagle3Drafter:
+def eagle3_tree(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> HeadedDrafter:
     model = FeatureModel(FakeHead(noisy(logits_of, 7, 0.5), vocab, capacity=60, max_rows=5))
-    return Eagle3Drafter(TreeDrafter(model, vocab), model)
+    return HeadedDrafter(TreeDrafter(model, vocab), model)
 
 
 def auto(logits_of: Callable[[tuple[Token, ...]], Logits], vocab: int) -> AutoDrafter:

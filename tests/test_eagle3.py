@@ -9,8 +9,8 @@ import pytest
 
 from edgespec.drafters.base import Draft, Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.eagle3 import Eagle3Drafter
 from edgespec.drafters.features import FeatureModel
+from edgespec.drafters.headed import HeadedDrafter
 from edgespec.drafters.tree import TreeDrafter
 from edgespec.engine import DecodeOptions
 from edgespec.events import Reason, Round
@@ -25,14 +25,14 @@ GREEDY = Sampling(temperature=0)
 WARM = Sampling(temperature=1.0)
 
 
-def chain(head: FakeHead, target_vocab: int) -> Eagle3Drafter:
+def chain(head: FakeHead, target_vocab: int) -> HeadedDrafter:
     model = FeatureModel(head)
-    return Eagle3Drafter(DraftModelDrafter(model, target_vocab), model, "eagle3")
+    return HeadedDrafter(DraftModelDrafter(model, target_vocab), model, "eagle3")
 
 
-def tree(head: FakeHead, target_vocab: int) -> Eagle3Drafter:
+def tree(head: FakeHead, target_vocab: int) -> HeadedDrafter:
     model = FeatureModel(head)
-    return Eagle3Drafter(TreeDrafter(model, target_vocab), model)
+    return HeadedDrafter(TreeDrafter(model, target_vocab), model)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -51,7 +51,7 @@ def test_law_c_a_head_that_knows_the_target_is_accepted_in_full(
 
 
 @pytest.mark.parametrize("make", [chain, tree])
-def test_law_e_through_the_engine(make: Callable[[FakeHead, int], Eagle3Drafter]) -> None:
+def test_law_e_through_the_engine(make: Callable[[FakeHead, int], HeadedDrafter]) -> None:
     """Whole answers by enumeration, to the last bits of float32; guesses are drawn from the head."""
     logits_of, guess = chaotic(3, 5, depth=2), chaotic(3, 6, depth=2)
     sampling = Sampling(temperature=0.7)
@@ -68,7 +68,7 @@ def test_law_e_through_the_engine(make: Callable[[FakeHead, int], Eagle3Drafter]
 @pytest.mark.parametrize("seed", range(30))
 @pytest.mark.parametrize("make", [chain, tree])
 def test_it_goes_on_over_turns_and_cancelled_ones(
-    make: Callable[[FakeHead, int], Eagle3Drafter], seed: int
+    make: Callable[[FakeHead, int], HeadedDrafter], seed: int
 ) -> None:
     """Laws A, B and D: each answer is plain decoding's, and its drafts are those of a new drafter."""
     rng = np.random.default_rng(seed)

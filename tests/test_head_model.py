@@ -12,7 +12,8 @@ from edgespec.controller.auto import AutoDrafter
 from edgespec.costs import Costs, CostTable
 from edgespec.drafters.base import NOTHING, StateReader
 from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.head_model import HeadedDrafter, HeadModel
+from edgespec.drafters.head_model import HeadModel
+from edgespec.drafters.headed import HeadedDrafter
 from edgespec.drafters.lookup import LookupDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.events import Reason, Round
@@ -218,7 +219,7 @@ def test_beyond_the_last_head_nothing_is_said() -> None:
     with pytest.raises(ValueError, match="no head sees"):
         model.extend([2], rows=1)
     assert model.tokens == [1]
-    model.read_state(1, np.array([1, -1, 1], np.float32))
+    model.read_states(1, np.array([[1, -1, 1]], np.float32))
     assert model.capacity == 3
     model.extend([2], rows=1)
     model.extend([0], rows=1)

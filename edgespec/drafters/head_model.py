@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edgespec.drafters.base import Draft, Drafter, Policy
 from edgespec.drafters.medusa import Heads
 from edgespec.model import HiddenStates, Logits, Token
 
@@ -57,9 +56,14 @@ class HeadModel:
         self._text += tokens
         self._tokens = self._text[:-1]
 
-    def read_state(self, end: int, state: HiddenStates) -> None:
-        """float32[width] of the last of the first `end` tokens of the text."""
-        self._state, self._end = state.copy(), end
+    def states_held(self, prompt: Sequence[Token]) -> int:
+        """See `StateReader`. All: only the state of the last token counts, which is always computed."""
+        return len(prompt)
+
+    def read_states(self, end: int, states: HiddenStates) -> None:
+        """See `StateReader`: the last one is kept."""
+        if len(states):
+            self._state, self._end = states[-1].copy(), end
 
     def extend(self, tokens: Sequence[Token], rows: int) -> Logits:
         """See `LanguageModel`; -inf for tokens that the heads do not know. At most one row.
@@ -91,44 +95,3 @@ class HeadModel:
     def states(self) -> HiddenStates:
         """Nobody guesses from the states of heads."""
         raise ValueError("heads have no states to give")
-
-
-class HeadedDrafter:
-    """A drafter whose draft model is a `HeadModel`: brings it the target's states (`StateReader`)."""
-
-    def __init__(self, drafter: Drafter, model: HeadModel) -> None:
-        self._drafter = drafter
-        self._model = model
-
-    def states_held(self, prompt: Sequence[Token]) -> int:
-        """All: only the state of the last token counts, which is always computed."""
-        return len(prompt)
-
-    def read_states(self, end: int, states: HiddenStates) -> None:
-        """Pass the last one on."""
-        if len(states):
-            self._model.read_state(end, states[-1])
-
-    def begin(self, prompt: Sequence[Token]) -> None:
-        """Start a text."""
-        self._model.begin(prompt)
-        self._drafter.begin(prompt)
-
-    def propose(self, limit: int, policy: Policy) -> Draft:
-        """What the drafter proposes. Raises `Cancelled`."""
-        return self._drafter.propose(limit, policy)
-
-    def accept(self, tokens: Sequence[Token]) -> None:
-        """Learn what became text."""
-        self._drafter.accept(tokens)
-        self._model.accept(tokens)
-
-    def forget(self) -> None:
-        """Unlearn what the drafter has learnt, if it learns."""
-        unlearn = getattr(self._drafter, "forget", None)
-        if callable(unlearn):
-            unlearn()
-
-    def close(self) -> None:
-        """The drafter."""
-        self._drafter.close()

@@ -143,9 +143,9 @@ def _pair(store: Store, contents: Contents, known: Catalog | None, pair: PairRec
 
 def _is_head(model: ModelRecord) -> bool:
     """Whether it is nothing to talk to, and of use with its target only."""
-    from model_registry.heads import KINDS  # noqa: PLC0415 - see above
+    from model_registry.heads import DRAFTING  # noqa: PLC0415 - see above
 
-    return model.traits.architecture in KINDS
+    return model.traits.architecture in DRAFTING
 
 
 def _model(store: Store, contents: Contents, model: ModelRecord) -> Row:

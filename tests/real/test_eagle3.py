@@ -12,8 +12,8 @@ from gguf import dequantize
 
 from edgespec.drafters.base import Policy
 from edgespec.drafters.draft_model import DraftModelDrafter
-from edgespec.drafters.eagle3 import Eagle3Drafter
 from edgespec.drafters.features import FeatureModel
+from edgespec.drafters.headed import HeadedDrafter
 from edgespec.drafters.tree import TreeDrafter
 from edgespec.engine import DecodeOptions, decode
 from edgespec.events import FirstToken, Round
@@ -162,10 +162,10 @@ def test_a_tree_of_pairs_is_as_its_paths(pair: Pair, head: Eagle3Head) -> None:
         assert near(logits[row][finite], alone[0][finite]) < 1e-3
 
 
-def drafter(head: Eagle3Head, branches: bool) -> Eagle3Drafter:
+def drafter(head: Eagle3Head, branches: bool) -> HeadedDrafter:
     model = FeatureModel(head)
     chain = DraftModelDrafter(model, VOCAB)
-    return Eagle3Drafter(TreeDrafter(model, VOCAB) if branches else chain, model, "eagle3")
+    return HeadedDrafter(TreeDrafter(model, VOCAB) if branches else chain, model, "eagle3")
 
 
 def policy() -> Policy:
@@ -204,7 +204,7 @@ def test_law_d_drafts_after_many_rounds_are_those_of_a_new_head(
 
 
 def answered(
-    pair: Pair, drafts: Eagle3Drafter, prompt: list[Token], length: int
+    pair: Pair, drafts: HeadedDrafter, prompt: list[Token], length: int
 ) -> tuple[list[Token], list[Round]]:
     """A greedy answer; checks law B after each event."""
     rig.empty(pair)

@@ -1,19 +1,39 @@
-"""An EAGLE-3 head drafts, alone or in any way in which a draft model does; see `features`."""
+"""Drafting with a head that reads the target's states, in any way in which a draft model drafts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from edgespec.drafters.base import Draft, Drafter, Policy
-from edgespec.drafters.features import FeatureModel
 from edgespec.model import HiddenStates, Token
 
 
-class Eagle3Drafter:
-    """A drafter whose draft model is a `FeatureModel`: brings it the target's states."""
+class Reader(Protocol):
+    """A head as a draft model: it must be told the text and the states of the target."""
 
-    def __init__(self, drafter: Drafter, model: FeatureModel, source: str = "") -> None:
+    def states_held(self, prompt: Sequence[Token]) -> int:
+        """See `StateReader`."""
+        ...
+
+    def read_states(self, end: int, states: HiddenStates) -> None:
+        """See `StateReader`."""
+        ...
+
+    def begin(self, prompt: Sequence[Token]) -> None:
+        """Start a text, of which the states of a last piece may still be to come."""
+        ...
+
+    def accept(self, tokens: Sequence[Token]) -> None:
+        """Learn what became text."""
+        ...
+
+
+class HeadedDrafter:
+    """A drafter whose draft model is a `Reader`: brings that the text and the states."""
+
+    def __init__(self, drafter: Drafter, model: Reader, source: str = "") -> None:
         """`drafter` drafts with `model`; its drafts are marked as of `source`, if that is given."""
         self._drafter = drafter
         self._model = model
@@ -28,7 +48,7 @@ class Eagle3Drafter:
         self._model.read_states(end, states)
 
     def begin(self, prompt: Sequence[Token]) -> None:
-        """Start a text, of which the states of a last piece are still to come."""
+        """Start a text."""
         self._model.begin(prompt)
         self._drafter.begin(prompt)
 
@@ -41,6 +61,12 @@ class Eagle3Drafter:
         """Learn what became text."""
         self._model.accept(tokens)
         self._drafter.accept(tokens)
+
+    def forget(self) -> None:
+        """Unlearn what the drafter has learnt, if it learns."""
+        unlearn = getattr(self._drafter, "forget", None)
+        if callable(unlearn):
+            unlearn()
 
     def close(self) -> None:
         """The drafter; whoever loaded the head closes that."""
