@@ -61,6 +61,7 @@ async def command(pilot: Pilot[None], text: str) -> None:
     """Give a command as a person does, and let what it starts come to its end."""
     prompt(pilot).load_text(text)
     await pilot.press("enter")
+    await until(pilot, lambda: prompt(pilot).text != text)
     await pilot.pause()
     short = [one for one in pilot.app.workers if one.group in {"command", "history", "branches"}]
     if short:  # for none of them Textual would wait for all
@@ -115,6 +116,7 @@ async def test_an_edit_that_fails_or_is_stopped_at_once_changes_nothing(
         await talk(pilot, "first")
         for failing in (True, False):
             await command(pilot, "/edit")
+            await until(pilot, lambda: screen(pilot).editing is not None)
             prompt(pilot).load_text("other")
             await pilot.press("enter")
             if failing:
