@@ -14,6 +14,7 @@ from edgespec.drafters.contexts import Contexts
 from edgespec.drafters.features import FeatureModel
 from edgespec.drafters.none import NoDrafter
 from edgespec.errors import EdgeSpecError, PairError
+from edgespec.heads.file import HeadFile
 from edgespec.heads.medusa import MedusaHeads
 from edgespec.llama.eagle3 import Eagle3Head
 from edgespec.llama.weights import Weights
@@ -56,7 +57,8 @@ class Pair:
         """What it has to draft with, to tell why a method is not among `drafters`."""
         self.heads: MedusaHeads | None = None
         """Heads on the target's final states, which it then gives."""
-        self.head_name = ""
+        self.head_file: HeadFile | None = None
+        """Where they came from."""
         self.auto: AutoDrafter | None = None
         """The drafter of the method `auto`, where that can be chosen."""
         self.parts: Parts | None = None
@@ -110,7 +112,7 @@ class Pair:
         )
         pair = cls(target, draft, {"plain": NoDrafter()}, "plain", means)
         if heads and ahead.head:
-            pair.heads, pair.head_name = heads, ahead.head.name
+            pair.heads, pair.head_file = heads, ahead.head
             if ahead.draft:
                 ahead.draft.mark_used()
         return pair
@@ -186,6 +188,11 @@ class Pair:
         """Keep what `auto` has learnt for the next session with this pair. Never raises."""
         if self.auto:
             remember(self, load, self.auto.learned())
+
+    @property
+    def head_name(self) -> str:
+        """Short name of the Medusa heads; empty without."""
+        return self.head_file.name if self.head_file else ""
 
     @property
     def drafter(self) -> Drafter:

@@ -6,6 +6,8 @@ use corrects, and in a sentence for the user.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -107,7 +109,7 @@ def keep_exact(pair: Pair, load: Load, *, store: TunedStore | None = None) -> st
 def recall(pair: Pair, load: Load, *, store: TunedStore | None = None) -> dict[str, Any] | None:
     """What use of this pair has taught here. Never raises."""
     try:
-        return (store or TunedStore.default()).load_learned(key_of(pair, load))
+        return (store or TunedStore.default()).load_learned(_learned_key(pair, load))
     except _PROBLEMS:
         return None
 
@@ -117,7 +119,7 @@ def remember(
 ) -> None:
     """Keep what use has taught. Never raises: what cannot be kept is learnt again."""
     with suppress(*_PROBLEMS):
-        (store or TunedStore.default()).save_learned(key_of(pair, load), learned)
+        (store or TunedStore.default()).save_learned(_learned_key(pair, load), learned)
 
 
 def key_of(pair: Pair, load: Load) -> Key:
@@ -293,6 +295,16 @@ def _key(load: Load, places: Sequence[tuple[str, str]], target: Path, draft: Pat
         draft=_digest(draft) if draft else None,
         setup="; ".join([f"threads {load.threads or 'auto'}", *where, *load.rpc]),
     )
+
+
+def _learned_key(pair: Pair, load: Load) -> Key:
+    """What use teaches depends on the heads too, unlike what a pass of the target costs."""
+    key = key_of(pair, load)
+    if pair.head_file is None:
+        return key
+    about = json.dumps(pair.head_file.about.as_metadata(), sort_keys=True)
+    mark = hashlib.sha256(about.encode()).hexdigest()[:12]
+    return key.model_copy(update={"setup": f"{key.setup}; heads {mark}"})
 
 
 def _digest(path: Path) -> str:

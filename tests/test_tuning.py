@@ -13,8 +13,9 @@ from edgespec import tuning
 from edgespec.calibrate import Bench
 from edgespec.costs import Costs
 from edgespec.errors import DecodeError
+from edgespec.heads.file import About, HeadFile
 from edgespec.settings import Load
-from edgespec.tuning import costs_for, costs_of, keep_exact, key_of
+from edgespec.tuning import costs_for, costs_of, keep_exact, key_of, recall, remember
 from profiles.tuned import Table, Tuned, TunedStore
 from tests.conftest import ModelFiles
 from tests.profiles.tuned_results import tuned
@@ -30,6 +31,7 @@ class FakePair:
         self.clock = Clock()
         self.target = self._loaded(models["rambler"], "big", 0.01)
         self.draft = self._loaded(models["bad"], "small", 0.002) if draft else None
+        self.head_file: HeadFile | None = None
 
     def _loaded(self, path: Path, name: str, row: float) -> SimpleNamespace:
         weights = SimpleNamespace(path=path, name=name, rolls_back=True, placed="CPU")
@@ -286,3 +288,23 @@ def test_cancelled_while_strict_is_found_out(pair: FakePair, store: TunedStore) 
     pair.target.model.cancel_at = 3
     assert strict(pair, store)
     assert pair.target.model.row_limit(10) == 1
+
+
+def test_what_use_taught_of_one_head_is_not_held_of_another(
+    pair: FakePair, store: TunedStore
+) -> None:
+    def learned() -> object:
+        return recall(pair, LOAD, store=store)  # type: ignore[arg-type]
+
+    def head(loss: float) -> HeadFile:
+        about = About(
+            kind="medusa", targets=(), hidden_size=8, vocab_size=9, training={"loss": loss}
+        )
+        return HeadFile(Path("head.safetensors"), about, heads=4, tokens=9)
+
+    for taught, file in enumerate((None, head(1.0), head(2.0))):
+        pair.head_file = file
+        assert learned() is None
+        remember(pair, LOAD, {"taught": taught}, store=store)  # type: ignore[arg-type]
+    pair.head_file = head(1.0)
+    assert learned() == {"taught": 1}
