@@ -3,8 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-# Real models and a real terminal want the machine for themselves; the rest is tested on two cores.
-ALONE := tests/real tests/terminal
+# What is seen in a real terminal wants the machine for itself; the rest is tested on two cores.
+ALONE := tests/terminal
 APART := -n 2 --dist loadfile
 LLAMA := $(shell sed -n 's/^ *"llama-cpp-python==\([0-9.]*\)".*/\1/p' pyproject.toml)
 
