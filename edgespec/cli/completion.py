@@ -18,7 +18,7 @@ from edgespec.cli.parser import Parser
 _NAMES = "edgespec list --names 2>/dev/null"
 _PERSONAS = "edgespec personas --names 2>/dev/null"
 _BARE = dict.fromkeys(
-    ("advise", "derive", "fit", "show", "rm", "verify", "pair", "pull", "tune"), _NAMES
+    ("advise", "derive", "fit", "show", "rm", "verify", "pair", "pull", "train", "tune"), _NAMES
 ) | {"personas": _PERSONAS}
 """Commands whose bare arguments are names, and what prints these."""
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "search": "look for pairs and models, here and on the Hub",
     "pair": "check that a draft fits a target, and store the two",
     "derive": "make a draft of a target alone, and say what it is worth",
+    "train": "train a head that drafts from the target's hidden states",
     "verify": "compare stored files with what they were when they came",
     "rm": "remove a pair, a model or an unfinished pull",
     "prune": "remove what crashes and stopped downloads left",
