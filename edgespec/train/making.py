@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,12 +70,12 @@ def limits(order: Order, made: Maker, trained: Sequence[Shard], seconds: float) 
 
 
 def frequent(shards: Sequence[Shard], count: int) -> NDArray[np.int64]:
-    """int64[n], ascending: the tokens that the target found likeliest most often, `count` at most."""
-    found: Counter[int] = Counter()
-    for shard in shards:
-        for text in shard.texts:
-            found.update(text.best.tolist())
-    return np.array(sorted(token for token, _ in found.most_common(count)), np.int64)
+    """int64[n], ascending: the tokens that the target found most probable in all, `count` at most."""
+    texts = [text for shard in shards for text in shard.texts]
+    tokens = np.concatenate([text.likely.ravel() for text in texts])
+    total = np.bincount(tokens, np.concatenate([text.shares.ravel() for text in texts]))
+    order = np.argsort(-total, kind="stable")[:count]
+    return np.sort(order[total[order] > 0])
 
 
 def coverage(shards: Sequence[Shard], vocabulary: NDArray[np.int64]) -> float:

@@ -13,7 +13,7 @@ import pytest
 from edgespec.errors import UsageError
 from edgespec.llama.weights import Weights
 from edgespec.model import Token
-from edgespec.train.collecting import Bounds, Collected, Collector
+from edgespec.train.collecting import Bounds, Collected, Collector, _in_order
 from edgespec.train.prompts import Prompt, Split, split
 from edgespec.train.shards import Shards, Text
 from edgespec.train.speaking import Speaker
@@ -101,6 +101,19 @@ def test_held_out_answers_are_greedy_spread_and_half_of_the_others_are(
     assert sorted(held) == [12 * n for n in range(len(parts().held))]
     assert all(text.greedy for text in held.values())
     assert all(text.greedy == (number % 2 == 0) for number, text in others.items())
+
+
+def test_held_out_answers_are_greedy_also_where_there_are_many() -> None:
+    found = _in_order([[1], [2]], [[3], [4], [5], [6]])
+    assert [one.number for one in found] == list(range(6))
+    assert [(one.tokens, one.held, one.greedy) for one in found] == [
+        ([3], True, True),
+        ([1], False, False),
+        ([2], False, True),
+        ([4], True, True),
+        ([5], True, True),
+        ([6], True, True),
+    ]
 
 
 @pytest.mark.parametrize("passes", [1, 5, 40, 150])
