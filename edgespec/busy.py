@@ -63,11 +63,16 @@ def busy(samples: Mapping[str, Sequence[float]], table: CostTable) -> tuple[str,
     return tuple(text for text in found if text)
 
 
+def disturbed(share: float) -> str:
+    """Why figures are not to be believed, if others had this share of the processor; else empty."""
+    if share <= _MOST_OTHERS:
+        return ""
+    return f"Other programs kept {share:.0%} of the processor busy."
+
+
 def _others(samples: Mapping[str, Sequence[float]]) -> str:
     shares = samples.get("others", ())
-    if not shares or median(shares) <= _MOST_OTHERS:
-        return ""
-    return f"Other programs kept {median(shares):.0%} of the processor busy."
+    return disturbed(median(shares)) if shares else ""
 
 
 def _spread(samples: Mapping[str, Sequence[float]]) -> str:

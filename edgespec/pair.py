@@ -89,6 +89,8 @@ class Pair:
             pair.notices.append(
                 f"{target.weights.name} takes {most} tokens of context at most, not {load.context}."
             )
+        if load.draft not in {None, "none", "lookup"} and ahead.draft is None:
+            pair.notices.append(f"{load.draft} is not loaded: nothing asks for a draft model.")
         pair.notices += memory_words.notices(ahead.plan)
         if load.model is None:
             pair.notices.insert(0, SMALL_DEFAULT.format(name=target.weights.name))

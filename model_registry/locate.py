@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model_registry import catalog
 from model_registry.contents import Contents
-from model_registry.embedded import BUILTIN, EMBEDDED, locate
+from model_registry.embedded import EMBEDDED, is_builtin, locate
 from model_registry.heads import is_head
 from model_registry.inspect import check_exists
 from model_registry.problem import ModelFileProblem
@@ -50,7 +50,7 @@ def find(
     there, the pair's own draft only if `with_draft`; what they hold is not looked at. Raises
     ModelFileProblem.
     """
-    if text is None or text == BUILTIN:
+    if text is None or is_builtin(text):
         return Located(locate(EMBEDDED))
     reference = parse(text)
     match reference:

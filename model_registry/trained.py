@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from model_registry import locate
 from model_registry.contents import Contents
-from model_registry.embedded import BUILTIN, EMBEDDED
+from model_registry.embedded import EMBEDDED, is_builtin
 from model_registry.files import StoreProblem, explained, sha256_of
 from model_registry.heads import Card, read_card
 from model_registry.identity import content_digest
@@ -64,7 +64,7 @@ def keep_head(
 
 def _target(store: Store, text: str, on_progress: Callable[[Progress], None]) -> ModelRecord:
     """The record of a target, made where there is none yet."""
-    text = EMBEDDED if text == BUILTIN else text
+    text = EMBEDDED if is_builtin(text) else text
     found = locate.find(text, with_draft=False, store=store)
     records = [one for one in found.used if isinstance(one, ModelRecord)]
     if records:

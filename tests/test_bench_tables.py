@@ -184,3 +184,11 @@ def test_json_is_the_report() -> None:
     assert found["rows"][2]["worst_prompt"] == {"id": "p0", "speedup": 2.0}
     assert found["setup"] == {"target": "a-model"}
     assert len(found["runs"]) == 15
+
+
+def test_a_busy_machine_is_named_before_anybody_believes_the_figures() -> None:
+    for share, told in ((0.5, True), (0.05, False), (None, False)):
+        found = dataclasses.replace(usual(), setup={"others": share})
+        assert (
+            "Other programs kept 50% of the processor busy. Speeds" in as_text(found, details=False)
+        ) is told

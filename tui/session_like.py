@@ -11,7 +11,7 @@ from edgespec.reply import ReplyEvent
 if TYPE_CHECKING:
     from edgespec.measuring import TuneEvent
     from edgespec.memory import Memory
-    from edgespec.settings import Settings
+    from edgespec.settings import Method, Settings
     from profiles.tuned import Tuned
 
 
@@ -41,6 +41,10 @@ class SessionLike(Protocol):
     @property
     def draft_length(self) -> int:
         """The most tokens drafted in one round."""
+        ...
+
+    def lack(self, method: Method) -> str | None:
+        """Why the models that are named cannot be used with a method; None where they may."""
         ...
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from edgespec.bench.report import NEAR_TIE, PLAIN, SERVER, Row, RunRow, Summary
+from edgespec.bench.report import NEAR_TIE, PLAIN, SERVER, Report, Row, RunRow, Summary
+from edgespec.busy import disturbed
 
 WORDS = {"prompt", "method", "rounds drafted by"}
 """Columns of text; the others hold numbers, and stand right."""
@@ -50,3 +51,12 @@ def exact(one: Row | Summary | RunRow) -> str:
         tie = one.parted_logits is not None and one.parted_logits < NEAR_TIE
         return "tie" if tie else "no"
     return "-" if (one.method, one.draft_length) in {PLAIN, SERVER} else "by rule"
+
+
+def doubted(report: Report) -> str:
+    """Why its speeds are not to be believed, as a sentence; empty where nothing speaks against them."""
+    share = report.setup.get("others")
+    why = disturbed(share) if isinstance(share, float) else ""
+    return (
+        why and f"{why} Speeds and ratios are not to be believed: measure again in a quiet moment."
+    )

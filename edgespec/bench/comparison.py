@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from edgespec.bench.cells import exact, number, percent, piped, size
+from edgespec.bench.cells import doubted, exact, number, percent, piped, size
 from edgespec.bench.report import PLAIN, SERVER, Report, Summary, name
 
 _HEAD = (
@@ -61,6 +61,8 @@ def as_comparison(report: Report) -> str:
         every = [one for one in report.summary if one.temperature == temperature]
         parts.append(f"**temperature {temperature:g}**")
         parts.append(piped([_HEAD, *map(_cells, _best(every))]))
+    if doubt := doubted(report):
+        parts.append(doubt)
     if not report.complete:
         parts.append("Stopped early: these are the prompts that were finished.")
     parts.append(_NOTE)

@@ -41,7 +41,8 @@ def read_prompts(path: Path) -> list[Prompt]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"{path} cannot be read: {error}.", "Give a JSONL file of prompts."
+            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.",
+            "Give a JSONL file of prompts.",
         ) from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -50,9 +51,9 @@ def read_prompts(path: Path) -> list[Prompt]:
             prompt = adapter.validate_json(line)
         except ValidationError as error:
             first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"]) or "line"
+            key = "".join(f"{part}: " for part in (".".join(map(str, first["loc"])),) if part)
             raise UsageError(
-                f"{path}, line {number}: {key}: {first['msg']}.",
+                f"{path}, line {number}: {key}{first['msg']}.",
                 'A line is {"category": ..., "messages": [{"role": ..., "content": ...}]}.',
             ) from error
         prompts.append(prompt if prompt.id else prompt.model_copy(update={"id": f"line {number}"}))

@@ -7,6 +7,7 @@ The server's own clock counts, so neither HTTP nor its queue is held against it.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -233,7 +234,8 @@ def _authorization() -> dict[str, str]:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).strip().rstrip(".") or type(error).__name__
+    text = re.sub(r"^\[Errno -?\d+\] ", "", str(error).strip())
+    return text.rstrip(".") or type(error).__name__
 
 
 def _message(response: httpx.Response) -> str:

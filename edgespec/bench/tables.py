@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 
-from edgespec.bench.cells import WORDS, Lines, escaped, exact, number, percent, piped, size
+from edgespec.bench.cells import WORDS, Lines, doubted, escaped, exact, number, percent, piped, size
 from edgespec.bench.report import PLAIN, SERVER, Key, Report, Row, RunRow, Summary, name
 from edgespec.bench.verdicts import verdicts
 
@@ -172,6 +172,8 @@ def _run_cells(run: RunRow) -> tuple[str, ...]:
 def _sentences(report: Report, many: bool) -> list[str]:
     """What a table does not say."""
     found: list[str] = []
+    if doubt := doubted(report):
+        found.append(doubt)
     if not report.complete:
         found.append("Stopped early: these are the prompts that were finished.")
     if report.left_out:

@@ -19,6 +19,7 @@ from edgespec.bench.measure import Plan, Run, measure
 from edgespec.bench.parting import Turn, parted
 from edgespec.bench.prompts import encode, read_prompts
 from edgespec.bench.report import SERVER, Key, Report
+from edgespec.busy import Others
 from edgespec.cli import output
 from edgespec.cli.layers import settings_here
 from edgespec.cli.options import (
@@ -244,6 +245,7 @@ def _setup(pair: Pair, load: Load, plan: Plan, arms: Sequence[Arm]) -> dict[str,
         "seed": plan.seed,
         "acceptance": plan.acceptance,
         "forget": plan.forget,
+        "others": None,
         "doubts": [text for text in (_doubt(pair, arm.method) for arm in arms) if text],
         "server": None,
     }
@@ -280,6 +282,7 @@ def _carry_out(
     runs: list[Run] = []
     apart: dict[tuple[Key, Turn], float] = {}
     code, problem, complete = ExitCode.OK, None, False
+    others = Others()
     with _ended_politely():
         try:
             for run in measure(arms, plan, output.note):
@@ -291,6 +294,7 @@ def _carry_out(
             code = ExitCode.INTERRUPTED
         except EdgeSpecError as error:
             problem = error
+    setup["others"] = None if setup["server"] else others()
     memory = {arm.key: arm.memory_bytes for arm in arms}
     repeatable = plan.acceptance != "rejection"
     report = make_report(

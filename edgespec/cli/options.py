@@ -13,7 +13,7 @@ from edgespec.cli.texts import add_text_options, with_texts
 from edgespec.memory import KV_TYPES
 from edgespec.personas import apply, load_all, with_pair
 from edgespec.sampling import Sampling
-from edgespec.settings import Load, Method, Own, Settings, repeatable
+from edgespec.settings import MAX_DRAFT, Load, Method, Own, Settings, repeatable
 from profiles.profile import AUTO, Auto, Profile
 
 _FIELDS = {"temp": "temperature"}
@@ -156,10 +156,10 @@ def add_answer_options(parser: argparse.ArgumentParser, profile: Profile) -> Non
     group = parser.add_argument_group("answer")
     group.add_argument(
         "--draft-length",
-        type=auto_or(0),
+        type=auto_or(0, MAX_DRAFT),
         metavar="N|auto",
         default=profile.draft_length,
-        help="tokens guessed ahead in one round; auto is as many as pay",
+        help=f"tokens guessed ahead in one round, {MAX_DRAFT} at most; auto is as many as pay",
     )
     group.add_argument(
         "--method",
@@ -281,16 +281,19 @@ def chat_parser(command: str, description: str) -> Parser:
     return parser
 
 
-def auto_or(least: int) -> Callable[[str], int | Auto]:
-    """The word `auto`, or a whole number from `least`."""
+def auto_or(least: int, most: int | None = None) -> Callable[[str], int | Auto]:
+    """The word `auto`, or a whole number from `least` to `most`."""
 
     def read(text: str) -> int | Auto:
         if text == AUTO:
             return AUTO
         try:
-            return _at_least(text, least)
+            value = _at_least(text, least)
         except argparse.ArgumentTypeError as error:
             raise argparse.ArgumentTypeError(f"{error}, nor is it `auto`") from None
+        if most is not None and value > most:
+            raise argparse.ArgumentTypeError(f"{value} is more than {most}, which is the most")
+        return value
 
     return read
 

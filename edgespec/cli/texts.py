@@ -16,12 +16,12 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="FILE|FOLDER",
         default=argparse.SUPPRESS,
-        help="let lookup copy from these texts too; may be repeated",
+        help="let suffix, cascade and auto copy from these texts too; may be repeated",
     )
     group.add_argument(
         "--learn-from-history",
         action="store_true",
-        help="let lookup copy from your past conversations too; nothing leaves this machine",
+        help="let them copy from your past conversations too; nothing leaves this machine",
     )
 
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 from edgespec.derive.recipes import Recipe
 from edgespec.errors import EdgeSpecError, UsageError
 from model_registry import locate
-from model_registry.embedded import BUILTIN, EMBEDDED
+from model_registry.embedded import EMBEDDED, is_builtin
 from model_registry.files import explained, sha256_of
 from model_registry.inspect import check_file
 from model_registry.progress import Progress
@@ -40,7 +40,7 @@ class Target:
 
 def find_target(store: Store, text: str) -> Target:
     """The target that is meant; of a pair, its target. Raises ModelFileProblem."""
-    text = EMBEDDED if text == BUILTIN else text
+    text = EMBEDDED if is_builtin(text) else text
     found = locate.find(text, with_draft=False, store=store)
     records = [one for one in found.used if isinstance(one, ModelRecord)]
     record = records[0] if records else None

@@ -105,7 +105,7 @@ def _first_written(candidates: Iterable[Path], text: str) -> Path:
                 f"{path} cannot be written: {error.strerror or error}.", "Choose another place."
             ) from error
         return path
-    raise HistoryProblem(f"There is a file {path} already.", "Choose another name.")
+    raise HistoryProblem(f"There is a file or folder {path} already.", "Choose another name.")
 
 
 def _numbered(path: Path) -> Iterator[Path]:

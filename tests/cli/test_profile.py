@@ -147,6 +147,7 @@ def test_auto_is_the_default() -> None:
     [
         ("--draft-length", "-1", "less than 0"),
         ("--draft-length", "few", "auto"),
+        ("--draft-length", "32", "more than 31"),
         ("--threads", "0", "less than 1"),
         ("--gpu-layers", "-2", "less than -1"),
         ("--gpu-layers", "1.5", "not a whole number"),

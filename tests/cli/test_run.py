@@ -49,7 +49,9 @@ def test_no_prompt_at_all(edgespec: Run, tiny: Sequence[str]) -> None:
     refused(edgespec("run", *tiny), "no prompt", "edgespec run", code=2)
 
 
-def test_a_method_is_named_or_refused(edgespec: Run, tiny: Sequence[str]) -> None:
+def test_a_method_is_named_or_refused(
+    edgespec: Run, tiny: Sequence[str], models: ModelFiles
+) -> None:
     more = [*tiny, "--max-tokens", "24", "--stats"]
     done = edgespec("run", "hello", *more, "--method", "lookup", "--draft-length", "3")
     plain = edgespec("run", "hello", *more, "--method", "plain")
@@ -58,6 +60,8 @@ def test_a_method_is_named_or_refused(edgespec: Run, tiny: Sequence[str]) -> Non
     assert "23 rounds of 1.00 tokens" in plain.stderr
     assert "lookup" in done.stderr
     refused(edgespec("run", "hello", *tiny, "--method", "draft"), "needs a draft model", code=2)
+    idle = edgespec("run", "hello", *more, "--method", "lookup", "--draft", str(models["bad"]))
+    assert "bad.gguf is not loaded: nothing asks for a draft model." in idle.stderr
     refused(edgespec("run", "hello", *tiny, "--method", "magic"), "--method", "lookup", code=2)
 
 

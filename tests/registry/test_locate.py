@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from model_registry.embedded import EMBEDDED, locate
+from model_registry.embedded import EMBEDDED, SHOWN, locate
 from model_registry.locate import find
 from model_registry.problem import ModelFileProblem
 
@@ -19,6 +19,12 @@ def problem(reference: str) -> ModelFileProblem:
 
 def test_nothing_means_the_embedded_model() -> None:
     assert find(None).target == locate(EMBEDDED) == find(EMBEDDED).target == find("built-in").target
+
+
+@pytest.mark.parametrize("name", ["Built-in", SHOWN, SHOWN.lower()])
+def test_the_embedded_model_goes_by_what_is_shown_of_it(name: str) -> None:
+    assert find(name).target == find(None).target
+    assert find(None).target.stem == SHOWN
 
 
 def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

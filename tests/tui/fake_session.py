@@ -11,7 +11,7 @@ from edgespec.events import FirstToken, Prefilled, Reason, Round
 from edgespec.measuring import TuneEvent
 from edgespec.memory import Memory
 from edgespec.reply import ReplyDone, ReplyEvent, StatsChanged, TextDelta
-from edgespec.settings import Settings
+from edgespec.settings import Method, Settings
 from edgespec.stats import Stats
 from profiles.tuned import Tuned
 
@@ -92,6 +92,9 @@ class FakeSession:
         self._iterated = False
         self._cancelled = threading.Event()
         self._gate: Gate | None = None
+
+    def lack(self, method: Method) -> str | None:
+        return "The method tree needs a draft model." if method == "tree" else None
 
     def count(self, text: str) -> int:
         return len(text.split())

@@ -267,7 +267,9 @@ async def test_another_method_goes_on_with_the_conversation() -> None:
         await command(pilot, "/method")
         assert "The method is plain. There are" in drawn(pilot)
         await command(pilot, "/method magic")
+        await command(pilot, "/method tree")
         assert "There is no method called magic." in errors(pilot)[0]
+        assert errors(pilot)[1] == "Error: The method tree needs a draft model."
     assert len(models.opened) == 2
 
 
@@ -317,6 +319,8 @@ async def test_how_answers_are_drawn_can_be_seen_and_changed() -> None:
         await command(pilot, "/set temp 0.3")
         await command(pilot, "/set seed 7")
         assert (session.settings.sampling.temperature, session.settings.seed) == (0.3, 7)
+        await command(pilot, "/set temp")
+        assert "Change it: /set temp VALUE" in drawn(pilot)
         await command(pilot, "/set")
         assert "drawn with temp 0.3, seed 7" in drawn(pilot)
         await command(pilot, "/set temp hot")

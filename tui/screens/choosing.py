@@ -83,7 +83,7 @@ class ChoosingScreen(KeepingScreen):
         """Show how drafts are made, or load the same models for another way."""
         names = get_args(Method)
         if argument in names:
-            await self.load(replace(self.settings.load, method=cast("Method", argument)))
+            await self._load_for(cast("Method", argument))
             return
         known = f"There are {', '.join(names)}."
         if argument:
@@ -92,12 +92,23 @@ class ChoosingScreen(KeepingScreen):
         else:
             await self.say(f"The method is {self.settings.load.method}. {known}")
 
+    async def _load_for(self, method: Method) -> None:
+        if self.phase is Phase.READY and self.session and (why := self.session.lack(method)):
+            await self.say(f"Error: {why}", error=True)
+        else:
+            await self.load(replace(self.settings.load, method=method))
+
     async def action_set(self, argument: str = "") -> None:
         """Show or change temperature and the like; it holds from the next answer on."""
         if not argument:
             await self.say(f"Answers are drawn with {in_words(self.settings)}.")
             return
         name, _, value = argument.partition(" ")
+        if not value.strip():
+            await self.say(
+                f"Answers are drawn with {in_words(self.settings)}. Change it: /set {name} VALUE"
+            )
+            return
         try:
             changed = with_value(self.settings, name, value.strip())
         except EdgeSpecError as error:
@@ -149,6 +160,7 @@ class ChoosingScreen(KeepingScreen):
             await self.say(f"Error: {why}", error=True)
             return
         self.set_phase(Phase.LOADING)
+        self.reset_numbers()
         await self.show_loading(model_title(load.model))
         self.switch_session(replace(self.settings, load=load, notices=()))
 

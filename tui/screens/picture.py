@@ -146,8 +146,9 @@ class PictureScreen(SessionScreen):
     async def show_loading(self, name: str) -> None:
         """Say what is being loaded."""
         self.headline.update(f"EdgeSpec  loading {name}…")
+        which = "next" if self.transcript.turns else "first"
         self.loading_line = await self.transcript.add_notice(
-            f"loading {name}… You can write your first message already."
+            f"loading {name}… You can write your {which} message already."
         )
         self.status = replace(self.status, activity="loading")
 
