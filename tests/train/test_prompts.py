@@ -75,6 +75,9 @@ def test_texts_are_gone_on_with_in_pieces(tmp_path: Path) -> None:
     ("source", "part"),
     [("no-such-file.txt", "--data"), ("no-such.jsonl", "cannot be read"), ("history", "no past")],
 )
-def test_sources_that_bring_nothing(source: str, part: str) -> None:
+def test_sources_that_bring_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, part: str
+) -> None:
+    monkeypatch.setenv("EDGESPEC_HOME", str(tmp_path))
     with pytest.raises(UsageError, match=part):
         gathered([source])
