@@ -158,8 +158,7 @@ async def test_a_conversation_takes_the_place_of_another() -> None:
         assert [turn.message for turn in transcript.turns] == [8]
         assert not transcript.has_answer
         await transcript.clear()
-        await pilot.pause()
-        assert not any(picture(pilot))
+        await until(pilot, lambda: not any(picture(pilot)))
 
 
 async def test_an_answer_that_never_ended_says_so() -> None:
