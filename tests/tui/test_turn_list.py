@@ -154,10 +154,12 @@ async def test_a_conversation_takes_the_place_of_another() -> None:
         transcript = transcript_of(pilot)
         await transcript.show(talk(100))
         await transcript.show([Entry(7, "system", "be kind"), Entry(8, "user", "hello")])
+        await pilot.pause()
         await until(pilot, lambda: [row for row in picture(pilot) if row] == ["▌ hello"])
         assert [turn.message for turn in transcript.turns] == [8]
         assert not transcript.has_answer
         await transcript.clear()
+        await pilot.pause()
         await until(pilot, lambda: not any(picture(pilot)))
 
 
