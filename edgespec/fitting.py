@@ -10,6 +10,7 @@ import psutil
 
 from edgespec.errors import ModelFileError, UsageError
 from edgespec.llama import eagle3, ggml, rpc
+from edgespec.llama.head import ROWS
 from edgespec.memory import KV_TYPES, Device
 from edgespec.memory_plan import Machine, Plan, Wish, plan
 from edgespec.memory_words import refusal
@@ -55,7 +56,7 @@ def with_eagle3(wish: Wish) -> Wish:
     """The wish with the states that its draft reads, where that is an EAGLE-3 head."""
     if wish.draft is None or wish.draft.architecture != EAGLE3:
         return wish
-    return replace(wish, draft_rows=eagle3.ROWS, reads=eagle3.LAYERS * wish.target.width)
+    return replace(wish, draft_rows=ROWS, reads=eagle3.LAYERS * wish.target.width)
 
 
 def shape(path: Path) -> Shape:

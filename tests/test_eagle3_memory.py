@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from edgespec.fitting import with_eagle3
-from edgespec.llama.eagle3 import ROWS
+from edgespec.llama.head import ROWS
 from edgespec.memory import BATCH, ModelCost
 from edgespec.memory_plan import Plan, Wish, plan
 from tests.machines import BIG, SMALL, machine

@@ -24,6 +24,11 @@ _SET = ("_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
         "?llama_set_embeddings_layer_inp@@YAXPEAUllama_context@@I_N@Z")  # fmt: skip
 _GET = ("_Z30llama_get_embeddings_layer_inpP13llama_contextj",
         "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z")  # fmt: skip
+SET_NEXT = ("_Z26llama_set_embeddings_nextnP13llama_contextbb",
+            "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z")  # fmt: skip
+GET_NEXT = ("_Z26llama_get_embeddings_nextnP13llama_context",
+            "?llama_get_embeddings_nextn@@YAPEAMPEAUllama_context@@@Z")  # fmt: skip
+FLOATS = ctypes.POINTER(ctypes.c_float)
 GIVES_LAYERS = frozenset({
     "llama", "qwen3", "qwen3moe", "qwen3next", "qwen35", "qwen35moe", "gemma4", "gpt-oss", "lfm2",
     "lfm2moe", "mimo2", "nemotron_h", "nemotron_h_moe", "hunyuan_vl", "hunyuan-dense", "minimax-01",
@@ -92,7 +97,7 @@ class LayerInputs:
         turn_on.argtypes = [llama_cpp.llama_context_p_ctypes, ctypes.c_uint32, ctypes.c_bool]
         turn_on.restype = None
         self._get.argtypes = [llama_cpp.llama_context_p_ctypes, ctypes.c_uint32]
-        self._get.restype = ctypes.POINTER(ctypes.c_float)
+        self._get.restype = FLOATS
         for layer in self._layers:
             turn_on(ctx, layer, True)
 
@@ -110,6 +115,37 @@ class LayerInputs:
             raise ValueError("no layers were asked for")
         parts = [_floats(get(self._ctx, layer), count, self._one) for layer in self._layers]
         return np.concatenate(parts, axis=1)
+
+
+class NextStates:
+    """What a layer for the token after the next reads: the states before the output, of all tokens."""
+
+    def __init__(self, weights: Weights, ctx: llama_cpp.llama_context_p) -> None:
+        """Raises ModelFileError for a llama.cpp that does not give them."""
+        turn_on, get = staged(SET_NEXT), staged(GET_NEXT)
+        if turn_on is None or get is None:
+            raise ModelFileError(
+                f"{weights.name}: this llama.cpp does not hand out states for the token after the next.",
+                "Choose another method.",
+            )
+        self.width = int(llama_cpp.llama_model_n_embd_out(weights.handle))
+        get.argtypes = [llama_cpp.llama_context_p_ctypes]
+        get.restype = FLOATS
+        self._ctx, self._get = ctx, get
+        turn_on.argtypes = [llama_cpp.llama_context_p_ctypes, ctypes.c_bool, ctypes.c_bool]
+        turn_on.restype = None
+        turn_on(ctx, True, False)
+
+    def splits(self, count: int, rows: int) -> int:
+        """Nothing."""
+        return 0
+
+    def before(self, count: int, rows: int) -> None:
+        """Nothing: they are on."""
+
+    def view(self, count: int, rows: int) -> HiddenStates:
+        """float32[count, width], a view."""
+        return _floats(self._get(self._ctx), count, self.width)
 
 
 def gives_layers() -> bool:
