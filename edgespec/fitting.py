@@ -11,7 +11,7 @@ import psutil
 from edgespec.errors import ModelFileError, UsageError
 from edgespec.llama import eagle3, ggml, rpc
 from edgespec.llama.head import ROWS
-from edgespec.memory import KV_TYPES, Device
+from edgespec.memory import KV_TYPES, Device, next_layer
 from edgespec.memory_plan import Machine, Plan, Wish, plan
 from edgespec.memory_words import refusal
 from edgespec.settings import Load
@@ -44,6 +44,10 @@ def planned(load: Load, target: Path, draft: Path | None, rows: int, *, head: in
         mapped=load.mmap,
         head=head,
     )
+    if load.method == "mtp":
+        wish = replace(
+            wish, head=next_layer(main, min(load.context, main.context or load.context), ROWS)
+        )
     wish = with_eagle3(wish)
     check_kv_type(wish)
     made = plan(wish, this_machine(load.rpc))

@@ -11,13 +11,14 @@ from edgespec.errors import EdgeSpecError
 from edgespec.fitting import look_again
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.eagle3 import Eagle3Head
+from edgespec.llama.mtp import MtpHead
 from edgespec.llama.weights import Weights
 from edgespec.memory import Share, joined
 from edgespec.memory_plan import Placement
 from edgespec.settings import Load
 from profiles.cores import usable_cores
 
-States = Literal["final"] | Sequence[int] | None
+States = Literal["final", "next"] | Sequence[int] | None
 
 
 @dataclass(slots=True)
@@ -26,6 +27,8 @@ class LoadedModel:
 
     weights: Weights
     model: LlamaModel
+    lent: bool = False
+    """Whether the weights are another's, who closes them."""
 
     @classmethod
     def open(
@@ -50,6 +53,7 @@ class LoadedModel:
             gpu_layers=place.gpu_layers,
             devices=[share.device for share in gpus],
             split=[share.layers for share in gpus],
+            mtp=states == "next",
         )
         try:
             model = _context(weights, load, place, drafts, states, target)
@@ -59,15 +63,34 @@ class LoadedModel:
         look_again(share.device for share in gpus)
         return cls(weights, model)
 
+    @classmethod
+    def next_layer(cls, target: LoadedModel, load: Load) -> LoadedModel:
+        """The target's own layer for the token after the next. Raises as `open`."""
+        model = MtpHead(
+            target.weights,
+            target.model,
+            context=target.model.capacity,
+            threads=load.threads or usable_cores(),
+            kv_type=target.model.kv_type,
+        )
+        return cls(target.weights, model, lent=True)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"MTP layer of {self.weights.name}" if self.lent else self.weights.name
+
     @property
     def shares(self) -> tuple[Share, ...]:
         """What llama.cpp said that it takes of which device."""
-        return joined((*self.weights.buffers.shares, *self.model.buffers.shares))
+        weights = () if self.lent else self.weights.buffers.shares
+        return joined((*weights, *self.model.buffers.shares))
 
     def close(self) -> None:
         """The context first: it points into the weights."""
         self.model.close()
-        self.weights.close()
+        if not self.lent:
+            self.weights.close()
 
 
 def _context(

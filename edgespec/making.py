@@ -37,8 +37,8 @@ class Parts:
     """Texts that may be copied from beside the conversation."""
     heads: Heads | None = None
     """Medusa heads, for a target that gives its final states."""
-    eagle3: FeatureModel | None = None
-    """An EAGLE-3 head, for a target that gives the states that it reads."""
+    reader: FeatureModel | None = None
+    """An EAGLE-3 head or MTP layer, for a target that gives the states that it reads."""
     head_model: HeadModel | None = field(init=False)
     """The heads in the place of a draft model, where there is none."""
 
@@ -55,10 +55,10 @@ class Parts:
 
     @property
     def features(self) -> FeatureModel:
-        """The EAGLE-3 head, for a method that needs one."""
-        if self.eagle3 is None:
+        """The EAGLE-3 head or MTP layer, for a method that needs one."""
+        if self.reader is None:
             raise ValueError("a method is made without its head")
-        return self.eagle3
+        return self.reader
 
 
 def chain(parts: Parts) -> DraftModelDrafter:
@@ -89,6 +89,12 @@ def eagle3(parts: Parts) -> HeadedDrafter:
     """A chain of the head's guesses."""
     drafter = DraftModelDrafter(parts.features, parts.target.vocab_size)
     return HeadedDrafter(drafter, parts.features, "eagle3")
+
+
+def mtp(parts: Parts) -> HeadedDrafter:
+    """A chain of the layer's guesses."""
+    drafter = DraftModelDrafter(parts.features, parts.target.vocab_size)
+    return HeadedDrafter(drafter, parts.features, "mtp")
 
 
 def eagle3_tree(parts: Parts) -> HeadedDrafter:
@@ -155,12 +161,12 @@ def make_auto(parts: Parts, *, copies: bool = True, drafts: bool = True) -> Auto
     if not copies:
         # The longest match that it looks for is shorter than the shortest that counts.
         lookup = LookupDrafter(min_match=2, max_match=1)
-    model = (parts.draft or parts.eagle3 or parts.head_model) if drafts else None
+    model = (parts.draft or parts.reader or parts.head_model) if drafts else None
     drafter = DraftModelDrafter(model, parts.target.vocab_size) if model else None
     return AutoDrafter(parts.costs, lookup, drafter, MAX_DRAFT)
 
 
 def with_states(drafter: Drafter, parts: Parts) -> Drafter:
     """A drafter that may draft with a head, brought the states that this reads."""
-    model = None if parts.draft else parts.eagle3 or parts.head_model
+    model = None if parts.draft else parts.reader or parts.head_model
     return HeadedDrafter(drafter, model) if model else drafter

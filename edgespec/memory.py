@@ -230,6 +230,14 @@ class ModelCost:
         )
 
 
+def next_layer(shape: Shape, context: int, rows: int) -> int:
+    """What drafting with a target's own layer for the token after the next takes, in bytes, beside that
+    layer: a context with `rows` of logits, and the target's states."""
+    cost = ModelCost(shape, context, "f16", rows, reads=shape.width)
+    states = _TAKEN * min(BATCH, context) * shape.width * 4
+    return cost.compute(layers=True, output=True) + cost.logits + states
+
+
 def total(shares: Iterable[Share], device: str) -> int:
     """Bytes of all shares on one device."""
     return sum(share.total for share in shares if share.device == device)

@@ -40,6 +40,8 @@ class Way:
     """Whether it needs Medusa heads."""
     eagle3: bool = False
     """Whether it needs an EAGLE-3 head."""
+    mtp: bool = False
+    """Whether it needs a layer of the target's own for the token after the next."""
     trees: bool = False
     """Whether it needs a target that takes trees."""
     costs: bool = False
@@ -98,6 +100,13 @@ WAYS: Mapping[Method, Way] = {
         trees=True,
         costs=True,
     ),
+    "mtp": Way(
+        "a chain that the target's own MTP layer guesses (EXPERIMENTAL)",
+        making.mtp,
+        length=2,
+        compared=(1, 2),
+        mtp=True,
+    ),
     "lookup": Way(
         "what followed the last time the text ended like this",
         lambda _: LookupDrafter(),
@@ -154,6 +163,8 @@ class Means:
     """Whether there are Medusa heads for the target."""
     eagle3: bool = False
     """Whether there is an EAGLE-3 head for it."""
+    mtp: bool = False
+    """Whether a layer of its own for the token after the next was loaded."""
     trees: bool = False
     """Whether the target takes trees."""
     refusal: str = ""
@@ -183,6 +194,11 @@ class Means:
                 way.eagle3 and not self.eagle3,
                 "an EAGLE-3 head that was trained for this model, and there is none",
                 "Train one: edgespec train eagle3. Or name its file with --draft.",
+            ),
+            (
+                way.mtp and not self.mtp,
+                "a target that is loaded with its own MTP layer, and none is",
+                f"Load it with --method {method} alone, and memory to spare.",
             ),
             (
                 way.trees and not self.trees,

@@ -17,6 +17,7 @@ from edgespec.errors import EdgeSpecError, PairError
 from edgespec.heads.file import HeadFile
 from edgespec.heads.medusa import MedusaHeads
 from edgespec.llama.eagle3 import Eagle3Head
+from edgespec.llama.mtp import MtpHead
 from edgespec.llama.weights import Weights
 from edgespec.loaded import LoadedModel, States
 from edgespec.making import Parts, make_auto, with_states
@@ -72,6 +73,8 @@ class Pair:
         ahead = look_ahead(load)
         heads = ahead.head.load() if ahead.head and ahead.plan.head else None
         states: States = "final" if heads else ahead.layers
+        if load.method == "mtp":
+            states = "next"
         target = LoadedModel.open(ahead.target.target, load, ahead.plan.target, states=states)
         try:
             pair = cls._with_draft(target, load, ahead, heads)
@@ -104,11 +107,15 @@ class Pair:
         weights, plan = target.weights, ahead.plan
         wanted = ahead.draft if weights.rolls_back else None
         draft = _open_draft(target, load, wanted, plan.draft) if wanted and plan.draft else None
+        if load.method == "mtp" and weights.rolls_back:
+            draft = LoadedModel.next_layer(target, load)
         eagle3 = draft is not None and isinstance(draft.model, Eagle3Head)
+        mtp = draft is not None and isinstance(draft.model, MtpHead)
         means = Means(
-            draft=draft is not None and not eagle3,
+            draft=draft is not None and not eagle3 and not mtp,
             heads=heads is not None,
             eagle3=eagle3,
+            mtp=mtp,
             trees=target.model.branches > 1,
             refusal=refusal_of(load, weights.name, weights.rolls_back),
         )
@@ -143,10 +150,10 @@ class Pair:
             told += [text, WAYS[method].doubt(costs)]
         corpus = self._texts(load, method)
         model = self.draft.model if self.draft else None
-        eagle3 = FeatureModel(model) if isinstance(model, Eagle3Head) else None
-        draft = None if eagle3 else model
+        reader = FeatureModel(model) if isinstance(model, Eagle3Head | MtpHead) else None
+        draft = None if reader else model
         self.parts = parts = Parts(
-            self.target.model, draft, load, costs, corpus, heads=self.heads, eagle3=eagle3
+            self.target.model, draft, load, costs, corpus, heads=self.heads, reader=reader
         )
         made: dict[Method, Drafter] = {}
         if method == "auto":

@@ -8,6 +8,7 @@ from edgespec.errors import ModelFileError
 from edgespec.fitting import planned
 from edgespec.heads.file import HeadFile, read
 from edgespec.llama.eagle3_file import check_head
+from edgespec.llama.mtp import check_layer
 from edgespec.memory_plan import Plan
 from edgespec.methods import WAYS, Means, chosen
 from edgespec.settings import MAX_DRAFT, Load
@@ -47,6 +48,8 @@ def look_ahead(load: Load) -> Prospect:
     room = head.nbytes if head else 0
     plan = planned(load, found.target, model, _longest(load) + 1, head=room)
     shape = plan.wish.target
+    if load.method == "mtp":
+        check_layer(found.target)
     if head:
         digest = content_digest(found.target)
         head.check_target(digest, shape.name, shape.width, shape.vocabulary)
@@ -58,8 +61,9 @@ def look_ahead(load: Load) -> Prospect:
     refusal = refusal_of(load, shape.name, rolls_back=True)
     means = Means(
         draft=plan.draft is not None and layers is None,
-        heads=plan.head > 0,
+        heads=head is not None and plan.head > 0,
         eagle3=layers is not None,
+        mtp=load.method == "mtp" and plan.head > 0,
         trees=trees,
         refusal=refusal,
     )

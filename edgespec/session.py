@@ -87,7 +87,7 @@ class Session:
     def draft_name(self) -> str | None:
         """The file name without its ending of the draft model, or of the heads; None without either."""
         pair = self._pair
-        return pair.draft.weights.name if pair.draft else pair.head_name or None
+        return pair.draft.name if pair.draft else pair.head_name or None
 
     @property
     def method(self) -> str:

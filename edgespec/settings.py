@@ -17,6 +17,7 @@ Method = Literal[
     "kseq",
     "eagle3",
     "eagle3-tree",
+    "mtp",
     "lookup",
     "suffix",
     "lookahead",

@@ -31,7 +31,7 @@ from edgespec.stats import Stats
 from tests.bench_runs import prompt
 from tests.conftest import ModelFiles
 
-HEADED = {"medusa", "eagle3", "eagle3-tree"}
+HEADED = {"medusa", "eagle3", "eagle3-tree", "mtp"}
 """What a pair without heads cannot use."""
 
 

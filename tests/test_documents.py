@@ -45,7 +45,7 @@ def test_the_architecture_is_short_and_knows_the_modules() -> None:
 def test_the_readme_lists_the_ways_to_draft_and_what_they_need() -> None:
     for name, way in WAYS.items():
         needs = ["a draft model"] * way.model + ["Medusa heads"] * way.heads
-        needs += ["an EAGLE-3 head"] * way.eagle3
+        needs += ["an EAGLE-3 head"] * way.eagle3 + ["a target with an MTP layer"] * way.mtp
         needs += ["a plain KV cache"] * way.trees
         assert f"| `{name}` | {way.about} | {', '.join(needs)}".rstrip() + " |" in README, name
 

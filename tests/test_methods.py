@@ -30,7 +30,7 @@ from tests.fakes import FakeModel, chaotic, noisy
 from tests.head_fakes import FakeHeads
 
 COSTS = Costs((CostTable(0, {1: 1.0, 32: 4.0}, {1: 0.1}),))
-ALL = Means(draft=True, heads=True, eagle3=True, trees=True)
+ALL = Means(draft=True, heads=True, eagle3=True, mtp=True, trees=True)
 
 
 def model() -> FakeModel:
@@ -49,7 +49,7 @@ def test_every_name_has_a_way_and_sensible_lengths() -> None:
 def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
     head = FeatureModel(FakeHead(chaotic(8, 1), 8))
     heads = FakeHeads(chaotic(8, 1), 8)
-    parts = Parts(model(), model(), Load(), COSTS, heads=heads, eagle3=head)
+    parts = Parts(model(), model(), Load(), COSTS, heads=heads, reader=head)
     drafter = WAYS[name].make(parts)
     drafter.begin([1, 2, 1, 2])
     drafter.accept([1])
@@ -62,6 +62,7 @@ def test_each_is_made_of_its_parts_and_drafts(name: Method) -> None:
         ("draft", "model", "a draft model", "--draft"),
         ("heads", "heads", "Medusa heads", "edgespec train medusa"),
         ("eagle3", "eagle3", "an EAGLE-3 head", "edgespec train eagle3"),
+        ("mtp", "mtp", "a target that is loaded with its own MTP layer", "--method mtp"),
     ],
 )
 def test_a_method_says_what_it_needs(missing: str, field: str, needed: str, hint: str) -> None:
@@ -73,7 +74,6 @@ def test_a_method_says_what_it_needs(missing: str, field: str, needed: str, hint
             assert name in lack.message
             assert f"needs {needed}" in lack.message
             assert hint in lack.hint
-            assert "--draft" in lack.hint
         assert ALL.lack(name) is None
 
 
@@ -175,7 +175,7 @@ def test_drafters_that_share_a_draft_model_take_turns(cancelled_at: int | None) 
     guess = cache(noisy(likely, 7, 0.5))
     draft = FakeModel(lambda text: guess(text[-3:]), 8)
     head = FeatureModel(FakeHead(lambda text: guess(text[-3:]), 8))
-    parts = Parts(target, draft, Load(), COSTS, heads=FakeHeads(likely, 8), eagle3=head)
+    parts = Parts(target, draft, Load(), COSTS, heads=FakeHeads(likely, 8), reader=head)
     drafters = {name: WAYS[name].make(parts) for name in WAYS}
     prompts = [[1, 2, 3, 1, 2], [1, 2, 3, 4], [5]]
     expected = [answer(parts, drafters["plain"], prompt) for prompt in prompts]

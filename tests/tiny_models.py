@@ -49,19 +49,22 @@ def tiny_model(
     spread: float = 6.0,
     vocab: Vocab | None = None,
     changes: Changes | None = None,
+    mtp: bool = False,
 ) -> Path:
     """Write a model of F32 weights to `path`, which is returned; the same arguments give the same bytes.
 
     `noise` disturbs the weights by this share of their size: a draft that is often right (0.05), seldom
     (0.5), or always, with 0. `layers` is one of each kind that the architecture has, or two. `window` is
     what gemma3 looks back on in its first layer, in tokens. `spread` is the standard deviation of the
-    logits. `vocab` is `byte_vocab` by default: 280 tokens, one for each byte. `changes` are metadata keys
-    to set, or to leave out where the value is None.
+    logits. `vocab` is `byte_vocab` by default: 281 tokens, one for each byte. `changes` are metadata keys
+    to set, or to leave out where the value is None. With `mtp` qwen35 has a layer for the token after the
+    next, too.
     """
     vocab = vocab or byte_vocab()
     pattern = _LAYERS[kind]
     count = layers or max(2, len(pattern))
     what = [pattern[layer % len(pattern)] for layer in range(count)]
+    what += ["mtp"] * mtp
     writer = GGUFWriter(path, kind)
     metadata = {
         **_shape(kind, what, window, context, len(vocab.tokens)),
@@ -128,6 +131,8 @@ def _shape(
             "attention.key_length": head,
             "attention.value_length": head,
         }
+        if "mtp" in what:
+            own["nextn_predict_layers"] = 1
     shape: dict[str, Value] = {
         "block_count": len(what),
         "context_length": context,
@@ -269,6 +274,13 @@ def _delta(_kind: Kind, dice: _Dice) -> Tensors:
     yield "ssm_out.weight", dice.matrix(_WIDTH, values)
 
 
+def _mtp(kind: Kind, dice: _Dice) -> Tensors:
+    yield "nextn.eh_proj.weight", dice.matrix(_WIDTH, 2 * _WIDTH)
+    for name in ("enorm", "hnorm", "shared_head_norm"):
+        yield f"nextn.{name}.weight", dice.vector(_WIDTH, 0.2, 1.0)
+    yield from _attention(kind, dice)
+
+
 _MAKERS: dict[str, Callable[[Kind, _Dice], Tensors]] = {
     "attention": _attention,
     "mamba": _mamba,
@@ -276,4 +288,5 @@ _MAKERS: dict[str, Callable[[Kind, _Dice], Tensors]] = {
     "shortconv": _shortconv,
     "delta": _delta,
     "mlp": _mlp,
+    "mtp": _mtp,
 }

@@ -178,7 +178,7 @@ def _arms(pair: Pair, name: str, lengths: Sequence[int] | None) -> list[Arm]:
     if method not in pair.drafters:
         raise _unavailable(pair, method)
     drafter, way = pair.drafters[method], WAYS[method]
-    memory = _memory(pair) if way.loads or method == "auto" else 0
+    memory = _memory(pair) if way.loads or way.mtp or method == "auto" else 0
     if not way.compared:
         return [Arm(method, 0, Local(pair, drafter, way.length), memory)]
     chosen = way.compared if lengths is None else lengths
@@ -186,7 +186,7 @@ def _arms(pair: Pair, name: str, lengths: Sequence[int] | None) -> list[Arm]:
 
 
 def _memory(pair: Pair) -> int:
-    """Bytes of the draft model with its KV cache and compute buffers, or of the heads."""
+    """Bytes of the draft model or MTP context, with KV cache and compute buffers, or of the heads."""
     if pair.heads:
         return pair.heads.nbytes
     return sum(share.total for share in pair.draft.shares) if pair.draft else 0

@@ -186,6 +186,8 @@ def _load(
     if alone and not any(way.costs or way.trees for way in ways):
         longest = [max(lengths or way.compared) for way in ways if way.compared]
         load = replace(load, draft_length=max(longest, default=0))
+    if "mtp" in methods and "auto" not in methods:
+        load = replace(load, method="mtp")  # which loads the layer for it
     needs = not alone or "auto" in methods or any(way.loads for way in ways)
     return load if needs or load.draft else replace(load, draft="lookup")
 
@@ -228,7 +230,7 @@ def _setup(pair: Pair, load: Load, plan: Plan, arms: Sequence[Arm]) -> dict[str,
     return {
         "edgespec": __version__,
         "target": pair.target.weights.name,
-        "draft": pair.draft.weights.name if pair.draft else pair.head_name or None,
+        "draft": pair.draft.name if pair.draft else pair.head_name or None,
         "context": pair.target.model.capacity,
         "threads": load.threads or usable_cores(),
         "gpu_layers": load.gpu_layers,

@@ -20,8 +20,8 @@ from edgespec.errors import (
 from edgespec.llama.abort import AbortSwitch
 from edgespec.llama.branches import TEXT, Branches
 from edgespec.llama.log import Buffers, native_log
-from edgespec.llama.rollback import States, rollback_of, tried
-from edgespec.llama.states import FinalStates, LayerInputs, Tap
+from edgespec.llama.rollback import Rollback, States, rollback_of, tried
+from edgespec.llama.states import FinalStates, LayerInputs, NextStates, Tap
 from edgespec.llama.weights import Weights
 from edgespec.memory import MOST_SNAPSHOTS
 from edgespec.model import HiddenStates, Logits, Token
@@ -51,7 +51,7 @@ class LlamaModel:
         kv_type: str = "f16",
         branches: int = 1,
         snapshots: int = 0,
-        states: Literal["final"] | Sequence[int] | None = None,
+        states: Literal["final", "next"] | Sequence[int] | None = None,
     ) -> None:
         """Make a context of `context` tokens. `max_rows` bounds the logits buffers, which would
         otherwise be sized for a whole batch of vocabulary rows. `kv_type` is f16, q8_0 or q4_0; the
@@ -59,7 +59,7 @@ class LlamaModel:
         a plain KV cache; others take chains only. `snapshots` is for running states: how many tokens of
         the last pass can be taken back for nothing, where llama.cpp can do that for the architecture.
         Each takes as much memory as the state. `states` are the hidden states that passes give: the final
-        ones, or the inputs of these layers.
+        ones, the inputs of these layers, or what an MTP layer reads.
 
         Raises OutOfMemoryError, and ModelFileError for states that the model cannot give.
         """
@@ -96,7 +96,7 @@ class LlamaModel:
         # llama.cpp rounds the size up; what was asked for is what is kept.
         self.capacity = min(context, int(llama_cpp.llama_n_ctx(self._ctx)))
         self._memory = llama_cpp.llama_get_memory(self._ctx)
-        self._rollback = rollback_of(weights, self._ctx, self._memory, stepwise=self._rows == 1)
+        self._rollback = self._rolled_back_by(weights)
         self.snapshots = self._rollback.snapshots
         """Tokens of the last pass that can be taken back for nothing, where more has a price."""
         self._open_batch()
@@ -124,10 +124,15 @@ class LlamaModel:
         params.abort_callback_data = self.abort.data
         return params
 
-    def _tapped(self, weights: Weights, states: Literal["final"] | Sequence[int]) -> Tap:
+    def _rolled_back_by(self, weights: Weights) -> Rollback:
+        return rollback_of(weights, self._ctx, self._memory, stepwise=self._rows == 1)
+
+    def _tapped(self, weights: Weights, states: Literal["final", "next"] | Sequence[int]) -> Tap:
         try:
             if states == "final":
                 return FinalStates(weights, self._ctx)
+            if states == "next":
+                return NextStates(weights, self._ctx)
             return LayerInputs(weights, self._ctx, [int(layer) for layer in states])
         except ModelFileError:
             self.close()

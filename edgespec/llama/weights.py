@@ -38,13 +38,15 @@ class Weights:
         devices: Sequence[str] | None = None,
         split: Sequence[int] = (),
         rearranged: bool = True,
+        mtp: bool = False,
     ) -> None:
         """Load `path`.
 
         The last `gpu_layers` layers go to `devices`, in this order, so many to each as `split` says;
         -1 stands for all, the output layer counts as one. With None for the devices llama.cpp takes
         all GPUs that it sees, without `split` it goes by their free memory. If not `rearranged`, mapped
-        weights on the CPU are the file itself, and change with it. Raises ModelFileError and
+        weights on the CPU are the file itself, and change with it. `mtp` loads layers for the token after
+        the next too. Raises ModelFileError and
         OutOfMemoryError.
         """
         try:
@@ -56,6 +58,7 @@ class Weights:
         log.mark()
         params = llama_cpp.llama_model_default_params()
         params.n_gpu_layers = gpu_layers
+        params.load_mtp = mtp
         params.load_mode = _MMAP if mmap else _NO_MMAP
         params.use_extra_bufts = rearranged and not _amx_build()
         self._devices = tuple(devices or ())

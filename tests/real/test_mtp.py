@@ -1,0 +1,231 @@
+"""Drafting with a target's own layer for the token after the next, on tiny random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gguf import GGUFReader
+
+from edgespec.engine import DecodeOptions, decode
+from edgespec.errors import UsageError
+from edgespec.events import FirstToken, Reason, Round
+from edgespec.llama.mtp import MtpHead
+from edgespec.loaded import LoadedModel
+from edgespec.model import Token
+from edgespec.noise import SharedNoise
+from edgespec.pair import Pair
+from edgespec.prospect import look_ahead
+from edgespec.settings import Load, Method
+from tests.gguf_files import Changes
+from tests.real import rig
+from tests.real.test_eagle3_pair import SPREAD, TEXT, answer, options
+from tests.tiny_models import Kind, tiny_model
+
+
+def model(
+    folder: Path,
+    kind: Kind = "qwen35",
+    *,
+    mtp: bool = True,
+    spread: float = 6.0,
+    changes: Changes | None = None,
+) -> Path:
+    return tiny_model(kind, folder / "model.gguf", mtp=mtp, spread=spread, changes=changes)
+
+
+def load(path: Path, method: Method = "mtp") -> Load:
+    return Load(str(path), method=method, context=512, threads=1)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Pair]:
+    opened = Pair.open(load(model(tmp_path)))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def even(tmp_path: Path) -> Iterator[Pair]:
+    """All tokens are about equally likely for target and layer: guesses are often kept."""
+    opened = Pair.open(load(model(tmp_path, spread=SPREAD)))
+    yield opened
+    opened.close()
+
+
+def head_of(pair: Pair) -> MtpHead:
+    assert pair.draft
+    assert isinstance(pair.draft.model, MtpHead)
+    return pair.draft.model
+
+
+def normed(row: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    found: np.ndarray = row / np.sqrt((row**2).mean() + 1e-5) * weight
+    return found
+
+
+def test_the_first_pair_is_that_of_numpy(pair: Pair) -> None:
+    """A single pair sees itself only, so that attention gives its own values (src/models/qwen35.cpp)."""
+    target, head = pair.target.model, head_of(pair)
+    target.extend([5, 6, 7], rows=1)
+    state = target.states()[1].copy()
+    logits, own = head.step([7], state[None])
+    names = {one.name: one.data for one in GGUFReader(pair.target.weights.path).tensors}
+    at = {name.removeprefix("blk.2."): one for name, one in names.items()}
+    token = normed(names["token_embd.weight"][7], at["nextn.enorm.weight"])
+    both = np.concatenate([token, normed(state, at["nextn.hnorm.weight"])])
+    first = at["nextn.eh_proj.weight"] @ both
+    row = normed(first, at["attn_norm.weight"])
+    values = (at["attn_v.weight"] @ row).reshape(2, 16)
+    gates = (at["attn_q.weight"] @ row).reshape(2, 2, 16)[:, 1]
+    row = first + at["attn_output.weight"] @ (values / (1 + np.exp(-gates))).reshape(-1)
+    inner = normed(row, at["post_attention_norm.weight"])
+    gate = at["ffn_gate.weight"] @ inner
+    row = row + at["ffn_down.weight"] @ (gate / (1 + np.exp(-gate)) * (at["ffn_up.weight"] @ inner))
+    row = normed(row, at["nextn.shared_head_norm.weight"])
+    assert np.abs(own[0] - row).max() < 1e-3 * np.abs(row).max()
+    wanted = names["token_embd.weight"] @ row
+    assert np.abs(logits[0] - wanted).max() < 1e-3 * np.abs(wanted).max()
+
+
+def test_states_are_those_before_the_output_and_of_every_token(pair: Pair) -> None:
+    target = pair.target.model
+    rows = target.extend([5, 6, 7, 8], rows=4).copy()
+    whole = target.states().copy()
+    table = next(
+        one.data
+        for one in GGUFReader(pair.target.weights.path).tensors
+        if one.name == "token_embd.weight"
+    )
+    assert np.abs(whole @ table.T - rows).max() < 1e-3 * np.abs(rows).max()
+    target.truncate(0)
+    target.extend([5, 6, 7, 8], rows=1)
+    assert np.abs(target.states() - whole).max() < 1e-3 * np.abs(whole).max()
+
+
+def test_greedy_text_is_that_of_plain_decoding_turn_after_turn(pair: Pair) -> None:
+    assert (pair.method, pair.means.mtp, pair.means.draft) == ("mtp", True, False)
+    assert pair.draft
+    assert pair.draft.name == "MTP layer of model"
+    prompt = rig.encode(pair, rig.question(TEXT))
+    for turn in range(3):
+        steps = rig.oracle(pair, prompt, 40)
+        tokens, rounds, _ = answer(pair, prompt, options(pair, max_tokens=len(steps)))
+        rig.compare(tokens, steps)
+        assert {one.source for one in rounds if one.proposed} == {"mtp"}
+        prompt = [*prompt, *tokens, 40 + turn, 41, 42]
+
+
+def test_a_seed_gives_the_text_of_plain_decoding_and_guesses_are_kept(even: Pair) -> None:
+    prompt = rig.encode(even, rig.question(TEXT))
+    found = []
+    methods: tuple[Method, ...] = ("plain", "mtp")
+    for name in methods:
+        rig.empty(even)
+        settings = options(
+            even,
+            sampling=rig.WARM,
+            acceptance="shared-noise",
+            noise=SharedNoise((1, 0, 0)),
+            max_tokens=120,
+        )
+        found.append(answer(even, prompt, settings, name))
+    (plain, _, _), (tokens, rounds, _) = found
+    assert tokens == plain
+    assert sum(one.accepted for one in rounds) > 0.2 * len(rounds)
+
+
+def test_law_d_guesses_after_many_rounds_are_those_of_a_new_layer(even: Pair) -> None:
+    """What was drafted in a second answer over the same text is what was drafted in the first."""
+    prompt = rig.encode(even, rig.question(TEXT))
+    rng = np.random.default_rng(1)
+    settings = options(even, sampling=rig.WARM, uniform=rng.random, max_tokens=60)
+    tokens, _, _ = answer(even, prompt, settings)
+    text = [*prompt, *tokens, 40, 41]
+    found = []
+    for fresh in (False, True):
+        if fresh:
+            rig.empty(even)
+        _, rounds, _ = answer(even, text, options(even))
+        found.append([(one.proposed, one.accepted) for one in rounds])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_a_cancelled_answer_leaves_all_exact(even: Pair, stop: int) -> None:
+    prompt = rig.encode(even, rig.question(TEXT))
+    settings = replace(
+        options(even, acceptance="shared-noise", noise=SharedNoise((stop, 0, 0))), sampling=rig.WARM
+    )
+    tokens = cut(even, prompt, settings, stop)
+    again, _, reason = answer(even, prompt, settings)
+    rig.empty(even)
+    expected, _, _ = answer(even, prompt, settings, "plain")
+    assert tokens == expected[: len(tokens)]
+    assert (again, reason) == (expected, Reason.LENGTH)
+
+
+def cut(pair: Pair, prompt: list[Token], settings: DecodeOptions, stop: int) -> list[Token]:
+    """An answer that is cancelled at its event number `stop`."""
+    tokens = list[Token]()
+    events = decode(pair.target.model, pair.drafter, prompt, settings)
+    for number, event in enumerate(events, start=1):
+        tokens += [event.token] if isinstance(event, FirstToken) else ()
+        tokens += event.tokens if isinstance(event, Round) else ()
+        if number == stop:
+            pair.interrupt(on=True)
+    pair.interrupt(on=False)
+    return tokens
+
+
+def test_other_methods_do_not_load_the_layer(tmp_path: Path) -> None:
+    path = model(tmp_path)
+    sizes = []
+    for method in ("mtp", "lookup"):
+        opened = Pair.open(load(path, method))
+        sizes.append(opened.target.weights.buffers.weights)
+        lack = opened.means.lack("mtp")
+        assert (lack is None) is (method == "mtp")
+        opened.close()
+    assert sizes[0] > sizes[1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "says"),
+    [
+        (
+            "llama",
+            {},
+            "needs a model with a layer for the token after the next, and model has none",
+        ),
+        ("qwen35", {}, "and model has none"),
+        ("qwen35", {"qwen35.nextn_predict_layers": 1}, "and model has none"),
+    ],
+)
+def test_a_model_without_the_layer_is_refused_before_anything_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, changes: Changes, says: str
+) -> None:
+    monkeypatch.setattr(LoadedModel, "open", lambda *_, **__: pytest.fail("it was loaded"))
+    with pytest.raises(UsageError, match=says) as error:
+        Pair.open(load(model(tmp_path, kind, mtp=False, changes=changes)))
+    assert "another method" in error.value.hint
+
+
+def test_several_layers_are_refused(tmp_path: Path) -> None:
+    path = model(tmp_path, changes={"qwen35.nextn_predict_layers": 2})
+    with pytest.raises(UsageError, match="cannot use the MTP 2 layers of a qwen35 model"):
+        look_ahead(load(path))
+
+
+def test_the_memory_plan_counts_it(tmp_path: Path) -> None:
+    path = model(tmp_path)
+    ours, plain = look_ahead(load(path)).plan, look_ahead(load(path, "lookup")).plan
+    opened = Pair.open(load(path))
+    assert opened.draft
+    measured = sum(share.total for share in opened.draft.shares)
+    opened.close()
+    assert ours.rooms[-1].used - plain.rooms[-1].used == ours.head > measured // 2
+    assert plain.head == 0
