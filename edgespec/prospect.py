@@ -8,7 +8,7 @@ from edgespec.errors import ModelFileError
 from edgespec.fitting import planned
 from edgespec.heads.file import HeadFile, read
 from edgespec.llama.eagle3_file import check_head
-from edgespec.llama.mtp import check_layer
+from edgespec.llama.mtp_file import check_layer
 from edgespec.memory_plan import Plan
 from edgespec.methods import WAYS, Means, chosen
 from edgespec.settings import MAX_DRAFT, Load

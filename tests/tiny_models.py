@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 
 from tests.gguf_files import Changes, Value, Vocab, byte_vocab
 
-Kind = Literal["llama", "gemma3", "mamba", "jamba", "lfm2", "qwen35", "nemotron_h"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Experts = Literal["qwen35moe", "qwen3next", "glm4moe"]
+Kind = Literal["llama", "gemma3", "mamba", "jamba", "lfm2", "qwen35", "nemotron_h"] | Experts
+EXPERTS: tuple[Experts, ...] = get_args(Experts)
+KINDS: tuple[Kind, ...] = ("llama", "gemma3", "mamba", "jamba", "lfm2", "qwen35", "nemotron_h")
+"""One of each kind of memory: those of experts have none of their own."""
 
 # What the layers are, in turns.
 _LAYERS: dict[Kind, tuple[str, ...]] = {
@@ -28,11 +31,16 @@ _LAYERS: dict[Kind, tuple[str, ...]] = {
     "lfm2": ("shortconv", "attention"),
     "qwen35": ("delta", "attention"),
     "nemotron_h": ("mamba2", "attention", "mlp"),
+    "qwen35moe": ("delta", "attention"),
+    "qwen3next": ("delta", "attention"),
+    "glm4moe": ("attention",),
 }
+_DELTA = {"qwen35", "qwen35moe", "qwen3next"}
 
 _WIDTH, _HIDDEN, _HEADS, _KV_HEADS = 32, 64, 4, 2
 _INNER, _STATE, _RANK, _GROUPS, _KERNEL = 64, 8, 4, 2, 4
 _DELTA_STATE, _DELTA_HEADS = 16, 2
+_EXPERTS = 4
 
 Tensors = Iterator[tuple[str, NDArray[np.float32]]]
 
@@ -57,8 +65,8 @@ def tiny_model(
     (0.5), or always, with 0. `layers` is one of each kind that the architecture has, or two. `window` is
     what gemma3 looks back on in its first layer, in tokens. `spread` is the standard deviation of the
     logits. `vocab` is `byte_vocab` by default: 281 tokens, one for each byte. `changes` are metadata keys
-    to set, or to leave out where the value is None. With `mtp` qwen35 has a layer for the token after the
-    next, too.
+    to set, or to leave out where the value is None. With `mtp` there is a layer for the token after the
+    next, too (qwen35 and those of experts).
     """
     vocab = vocab or byte_vocab()
     pattern = _LAYERS[kind]
@@ -118,7 +126,7 @@ def _shape(
         own["ssm.group_count"] = _GROUPS
     if kind == "lfm2":
         own = {"shortconv.l_cache": 3}
-    if kind == "qwen35":
+    if kind in _DELTA:
         heads, head = 2, 16
         own = {
             "ssm.conv_kernel": _KERNEL,
@@ -131,8 +139,17 @@ def _shape(
             "attention.key_length": head,
             "attention.value_length": head,
         }
-        if "mtp" in what:
-            own["nextn_predict_layers"] = 1
+    if kind in EXPERTS:
+        own |= {
+            "expert_count": _EXPERTS,
+            "expert_used_count": 2,
+            "expert_shared_count": 1,
+            "expert_feed_forward_length": _HIDDEN,
+            "expert_shared_feed_forward_length": _HIDDEN,
+            "expert_weights_norm": True,
+        }
+    if "mtp" in what:
+        own["nextn_predict_layers"] = 1
     shape: dict[str, Value] = {
         "block_count": len(what),
         "context_length": context,
@@ -196,7 +213,7 @@ def _tensors(kind: Kind, what: list[str], dice: _Dice, tokens: int, spread: floa
 def _layer(kind: Kind, what: str, dice: _Dice) -> Tensors:
     yield "attn_norm.weight", _ones(_WIDTH)
     yield from _MAKERS[what](kind, dice)
-    if kind in {"gemma3", "qwen35"}:
+    if kind in {"gemma3", *_DELTA, "glm4moe"}:
         yield "post_attention_norm.weight", _ones(_WIDTH)
     if kind == "gemma3":
         yield "post_ffw_norm.weight", _ones(_WIDTH)
@@ -205,6 +222,22 @@ def _layer(kind: Kind, what: str, dice: _Dice) -> Tensors:
     if kind in {"llama", "gemma3", "jamba", "lfm2", "qwen35"}:
         yield "ffn_gate.weight", dice.matrix(_HIDDEN, _WIDTH)
         yield from _mlp(kind, dice)
+    if kind in EXPERTS:
+        yield from _experts(kind, dice)
+
+
+def _experts(kind: Kind, dice: _Dice) -> Tensors:
+    yield "ffn_gate_inp.weight", dice.matrix(_EXPERTS, _WIDTH)
+    for name in ("gate", "up"):
+        stack = [dice.matrix(_HIDDEN, _WIDTH) for _ in range(_EXPERTS)]
+        yield f"ffn_{name}_exps.weight", np.stack(stack)
+        yield f"ffn_{name}_shexp.weight", dice.matrix(_HIDDEN, _WIDTH)
+    yield "ffn_down_exps.weight", np.stack([dice.matrix(_WIDTH, _HIDDEN) for _ in range(_EXPERTS)])
+    yield "ffn_down_shexp.weight", dice.matrix(_WIDTH, _HIDDEN)
+    if kind == "glm4moe":
+        yield "exp_probs_b.bias", dice.vector(_EXPERTS, 0.1)
+    else:
+        yield "ffn_gate_inp_shexp.weight", dice.vector(_WIDTH, 0.2)
 
 
 def _mlp(_kind: Kind, dice: _Dice) -> Tensors:
@@ -219,13 +252,13 @@ def _shortconv(_kind: Kind, dice: _Dice) -> Tensors:
 
 
 def _attention(kind: Kind, dice: _Dice) -> Tensors:
-    head = 16 if kind == "qwen35" else _WIDTH // _HEADS
-    gates = 2 if kind == "qwen35" else 1  # queries come with a gate
+    head = 16 if kind in _DELTA else _WIDTH // _HEADS
+    gates = 2 if kind in _DELTA else 1  # queries come with a gate
     yield "attn_q.weight", dice.matrix(gates * _WIDTH, _WIDTH)
     yield "attn_k.weight", dice.matrix(_KV_HEADS * head, _WIDTH)
     yield "attn_v.weight", dice.matrix(_KV_HEADS * head, _WIDTH)
     yield "attn_output.weight", dice.matrix(_WIDTH, _WIDTH)
-    if kind in {"gemma3", "lfm2", "qwen35"}:
+    if kind in {"gemma3", "lfm2", *_DELTA}:
         yield "attn_q_norm.weight", _ones(head)
         yield "attn_k_norm.weight", _ones(head)
 
@@ -260,7 +293,7 @@ def _mamba2(_kind: Kind, dice: _Dice) -> Tensors:
     yield "ssm_out.weight", dice.matrix(_WIDTH, _INNER)
 
 
-def _delta(_kind: Kind, dice: _Dice) -> Tensors:
+def _delta(kind: Kind, dice: _Dice) -> Tensors:
     values = _DELTA_HEADS * _DELTA_STATE
     mixed = 2 * _DELTA_STATE + values
     yield "attn_qkv.weight", dice.matrix(mixed, _WIDTH)
@@ -268,8 +301,11 @@ def _delta(_kind: Kind, dice: _Dice) -> Tensors:
     yield "ssm_conv1d.weight", dice.matrix(mixed, _KERNEL)
     yield "ssm_dt.bias", dice.vector(_DELTA_HEADS, 0.3, -1.0)
     yield "ssm_a", np.linspace(-0.5, -0.1, _DELTA_HEADS, dtype=np.float32)
-    yield "ssm_beta.weight", dice.matrix(_DELTA_HEADS, _WIDTH)
-    yield "ssm_alpha.weight", dice.matrix(_DELTA_HEADS, _WIDTH)
+    if kind == "qwen3next":
+        yield "ssm_ba.weight", dice.matrix(2 * _DELTA_HEADS, _WIDTH)
+    else:
+        yield "ssm_beta.weight", dice.matrix(_DELTA_HEADS, _WIDTH)
+        yield "ssm_alpha.weight", dice.matrix(_DELTA_HEADS, _WIDTH)
     yield "ssm_norm.weight", _ones(_DELTA_STATE)
     yield "ssm_out.weight", dice.matrix(_WIDTH, values)
 

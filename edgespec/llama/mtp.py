@@ -7,25 +7,13 @@ before the output layer, and the token that follows. EXPERIMENTAL: tried on rand
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import llama_cpp
 
-from edgespec.errors import ModelFileError, UsageError
 from edgespec.llama.context import LlamaModel
 from edgespec.llama.head import HeadContext
 from edgespec.llama.rollback import Cells, Rollback
 from edgespec.llama.weights import Weights
 from edgespec.model import HiddenStates
-from model_registry.extents import tensor_extents
-from model_registry.gguf import GGUFError
-from model_registry.inspect import check_file
-from model_registry.problem import ModelFileProblem
-
-_DRIVEN = frozenset({"qwen35", "qwen35moe", "qwen3next", "glm4moe"})
-"""Architectures with a graph of one such layer, and states of all tokens for it, where a file that loads
-has all that the graph insists on (src/models/*.cpp; it would end the process). Those left out have several
-layers that take turns, other states, or demands that loading does not check."""
 
 
 class MtpHead(HeadContext):
@@ -62,32 +50,3 @@ class MtpHead(HeadContext):
     def encode(self, states: HiddenStates) -> HiddenStates:
         """float32[n, width], a copy: states are read as they are."""
         return states.copy()
-
-
-def check_layer(target: Path) -> None:
-    """Raise UsageError for a target without a layer that can be driven; ModelFileError."""
-    try:
-        header, tensors = check_file(target), tensor_extents(target)
-    except ModelFileProblem as problem:
-        raise ModelFileError(problem.message, problem.hint) from problem
-    except GGUFError as error:
-        raise ModelFileError(f"{target} cannot be used. {error}", "Fetch it again.") from error
-    name = header.architecture or "nameless"
-    count, last = (header.metadata.get(f"{name}.{key}") for key in _KEYS)
-    tensor = f"blk.{last - 1}.nextn.eh_proj.weight" if isinstance(last, int) else ""
-    if not isinstance(count, int) or count < 1 or tensor not in tensors:
-        raise UsageError(
-            f"The method mtp needs a model with a layer for the token after the next, and {target.stem} "
-            "has none.",
-            "Take a GGUF that was converted with its MTP layers, or choose another method.",
-        )
-    if name not in _DRIVEN or count != 1:
-        layers = "layer" if count == 1 else f"{count} layers"
-        raise UsageError(
-            f"The method mtp cannot use the MTP {layers} of a {name} model: EdgeSpec drives a single "
-            f"one, of {', '.join(sorted(_DRIVEN))}.",
-            "Choose another method.",
-        )
-
-
-_KEYS = ("nextn_predict_layers", "block_count")

@@ -14,6 +14,7 @@ from edgespec.errors import ModelFileError, OutOfMemoryError
 from edgespec.llama import rpc
 from edgespec.llama.ggml import device_array
 from edgespec.llama.log import Buffers, NativeLog, native_log
+from edgespec.llama.mtp_file import check_trunk
 from edgespec.llama.vocab import LlamaTokenizer
 from model_registry.gguf import GGUFHeader
 from model_registry.inspect import check_file, split_parts
@@ -53,6 +54,7 @@ class Weights:
             self.header: GGUFHeader = check_file(path)
         except ModelFileProblem as problem:
             raise ModelFileError(problem.message, problem.hint) from problem
+        check_trunk(path, self.header)
         self.path = path
         log = native_log()
         log.mark()

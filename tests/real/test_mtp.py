@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from gguf import GGUFReader
 
 from edgespec.engine import DecodeOptions, decode
-from edgespec.errors import UsageError
+from edgespec.errors import ModelFileError, UsageError
 from edgespec.events import FirstToken, Reason, Round
 from edgespec.llama.mtp import MtpHead
 from edgespec.loaded import LoadedModel
@@ -20,10 +21,11 @@ from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
 from edgespec.prospect import look_ahead
 from edgespec.settings import Load, Method
+from tests import tiny_models
 from tests.gguf_files import Changes
 from tests.real import rig
 from tests.real.test_eagle3_pair import SPREAD, TEXT, answer, options
-from tests.tiny_models import Kind, tiny_model
+from tests.tiny_models import EXPERTS, Kind, tiny_model
 
 
 def model(
@@ -106,7 +108,13 @@ def test_states_are_those_before_the_output_and_of_every_token(pair: Pair) -> No
     assert np.abs(target.states() - whole).max() < 1e-3 * np.abs(whole).max()
 
 
-def test_greedy_text_is_that_of_plain_decoding_turn_after_turn(pair: Pair) -> None:
+@pytest.mark.parametrize("kind", ["qwen35", *EXPERTS])
+def test_greedy_text_is_that_of_plain_decoding_turn_after_turn(tmp_path: Path, kind: Kind) -> None:
+    with closing(Pair.open(load(model(tmp_path, kind)))) as pair:
+        _stays_plain(pair)
+
+
+def _stays_plain(pair: Pair) -> None:
     assert (pair.method, pair.means.mtp, pair.means.draft) == ("mtp", True, False)
     assert pair.draft
     assert pair.draft.name == "MTP layer of model"
@@ -212,6 +220,49 @@ def test_a_model_without_the_layer_is_refused_before_anything_is_loaded(
     with pytest.raises(UsageError, match=says) as error:
         Pair.open(load(model(tmp_path, kind, mtp=False, changes=changes)))
     assert "another method" in error.value.hint
+
+
+def test_a_layer_of_an_architecture_that_is_not_driven_is_refused(tmp_path: Path) -> None:
+    path = model(tmp_path, "llama", changes={"llama.nextn_predict_layers": 1})
+    with pytest.raises(
+        UsageError, match="cannot use the MTP layer of a llama model: EdgeSpec drives"
+    ):
+        look_ahead(load(path))
+
+
+@pytest.mark.parametrize("method", ["mtp", "lookup"])
+def test_a_file_of_nothing_but_the_layer_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: Method
+) -> None:
+    """llama.cpp loads it, and ends the process when it computes."""
+    only(monkeypatch, "blk.2.", "output_norm", "token_embd")
+    with pytest.raises(ModelFileError, match="model holds nothing of a model but the layer"):
+        Pair.open(load(model(tmp_path), method))
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *starts: str) -> None:
+    """Files have these tensors only."""
+    every = tiny_models._tensors
+
+    def some(
+        kind: Kind, what: list[str], dice: tiny_models._Dice, tokens: int, spread: float
+    ) -> tiny_models.Tensors:
+        found = every(kind, what, dice, tokens, spread)
+        return ((name, one) for name, one in found if name.startswith(starts))
+
+    monkeypatch.setattr(tiny_models, "_tensors", some)
+
+
+def test_the_layer_may_be_in_another_part_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, starts in enumerate([("blk.0", "blk.1", "output_norm", "token_embd"), ("blk.2",)]):
+        changes = {"split.no": number, "split.count": 2}
+        with monkeypatch.context() as patched:
+            only(patched, *starts)
+            made = model(tmp_path, changes=changes)
+        made.rename(tmp_path / f"tiny-{number + 1:05d}-of-00002.gguf")
+    assert look_ahead(load(tmp_path / "tiny-00001-of-00002.gguf")).plan.head
 
 
 def test_several_layers_are_refused(tmp_path: Path) -> None:
