@@ -15,7 +15,8 @@ class FakeHead:
     """An EAGLE-3 head over `FakeModel`, whose states say what they are of.
 
     Its logits are a pure function of the text that its pairs spell. It checks of each pair that the
-    feature is that of the token before, and that no guess of its own is left where text is read.
+    feature is that of the token before, and that no guess of its own is left where text is read. What it
+    gives goes with its next pass, and a `read` that is cancelled has read some pairs.
     """
 
     def __init__(
@@ -37,6 +38,8 @@ class FakeHead:
         self._own: list[bool] = []
         """By pair, whether its feature is a guess of this head."""
         self._nodes: list[tuple[Token, int]] = []
+        self._given: list[Logits] = []
+        """Views that are valid until the next pass."""
         self.fed = 0
         """Pairs computed, and states encoded, so far."""
         self.fail_at: int | None = None
@@ -52,6 +55,8 @@ class FakeHead:
             self._nodes = []
             raise Cancelled
         self.fed += count
+        for view in self._given:
+            view.fill(0)
 
     def encode(self, states: HiddenStates) -> Features:
         self._feed(len(states))
@@ -59,7 +64,8 @@ class FakeHead:
         return states.copy()
 
     def read(self, tokens: Sequence[Token], features: Features) -> None:
-        self._append(tokens, features)
+        for token, feature in zip(tokens, features, strict=True):
+            self._append([token], feature[None])
 
     def step(self, tokens: Sequence[Token], features: Features) -> tuple[Logits, Features]:
         assert len(tokens) <= self.max_rows
@@ -72,8 +78,9 @@ class FakeHead:
         assert not self._nodes, "a tree is growing"
         assert len(tokens) == len(features)
         assert len(self._tokens) + len(tokens) <= self.capacity, "beyond the context"
+        rows = features.astype(int).tolist()
         self._feed(len(tokens))
-        for token, feature in zip(tokens, features.astype(int).tolist(), strict=True):
+        for token, feature in zip(tokens, rows, strict=True):
             self._check(self._text(len(self._tokens)), token, feature)
             assert feature[0] < 0 or not any(self._own), "text is read after guesses"
             self._own.append(feature[0] < 0)
@@ -93,18 +100,18 @@ class FakeHead:
     def _after(self, texts: Sequence[tuple[Token, ...]]) -> tuple[Logits, Features]:
         logits = np.array([self._logits_of(text) for text in texts], np.float32)
         own = [(-len(text), *(-1, -1, *text)[-2:]) for text in texts]
-        return logits, np.array(own, np.float32)
+        self._given = [logits, np.array(own, np.float32)]
+        return logits, self._given[1]
 
     def branch(
         self, tokens: Sequence[Token], features: Features, parents: Sequence[int]
     ) -> tuple[Logits, Features]:
         assert len(tokens) == len(parents) == len(features) <= self.max_rows
         assert len(self._tokens) + len(self._nodes) + len(tokens) <= self.capacity, "full"
+        rows = features.astype(int).tolist()
         self._feed(len(tokens))
         first = len(self._nodes)
-        for token, parent, feature in zip(
-            tokens, parents, features.astype(int).tolist(), strict=True
-        ):
+        for token, parent, feature in zip(tokens, parents, rows, strict=True):
             assert feature[0] < 0, "a state below a guess"
             assert ROOT <= parent < len(self._nodes)
             self._check(self._text_to(parent), token, feature)

@@ -13,8 +13,9 @@ from edgespec.drafters.features import FeatureModel
 from edgespec.drafters.headed import HeadedDrafter
 from edgespec.drafters.tree import TreeDrafter
 from edgespec.engine import DecodeOptions
+from edgespec.errors import Cancelled
 from edgespec.events import Reason, Round
-from edgespec.model import Logits, Token
+from edgespec.model import HiddenStates, Logits, Token
 from edgespec.sampling import Sampling, distribution
 from tests.chances import distance, law, texts
 from tests.eagle_fakes import FakeHead
@@ -120,6 +121,45 @@ def test_a_turn_reads_only_what_is_new() -> None:
     assert head.fed <= 2 * 8  # a round's last pairs wait for the next draft
 
 
+def test_a_turn_that_goes_on_from_the_last_pair_needs_no_state_again() -> None:
+    """The pair of its last token has another one now; the feature in it is kept."""
+    head = FakeHead(chaotic(5, 1), 5)
+    drafter = chain(head, 5)
+    drafter.states_held([1, 2, 3, 4])
+    drafter.read_states(4, _states([1, 2, 3, 4]))
+    assert list(head.tokens) == [2, 3, 4]
+    assert drafter.states_held([1, 2, 3, 1, 1]) == 3
+    drafter.read_states(5, _states([1, 2, 3, 1, 1])[3:])
+    assert list(head.tokens) == [2, 3, 1, 1]
+
+
+def test_what_a_cancelled_read_has_read_is_read_again() -> None:
+    text = [1, 2, 3, 4, 1, 2]
+    found = []
+    for stop in (0, 2):
+        head = FakeHead(chaotic(5, 1), 5)
+        model = FeatureModel(head)
+        model.states_held(text)
+        head.fail_at = 5 + stop + 1 if stop else None  # 5 states are encoded, and some pairs read
+        if stop:
+            with pytest.raises(Cancelled):
+                model.read_states(6, _states(text))
+            assert (len(head.tokens), len(model.tokens)) == (stop, 1)
+        else:
+            model.read_states(6, _states(text))
+        head.fail_at = None
+        model.accept([3])
+        found.append(model.extend([*text, 3][len(model.tokens) :], rows=1).tolist())
+    assert found[0] == found[1]
+
+
+def _states(text: Sequence[Token]) -> HiddenStates:
+    """Those of `FakeModel`: the place, and the last two tokens."""
+    padded = [-1, *text]
+    rows = [(at + 1, padded[at], padded[at + 1]) for at in range(len(text))]
+    return np.array(rows, np.float32)
+
+
 def test_a_text_beyond_the_head_s_context_needs_no_states() -> None:
     logits_of = chaotic(5, 1)
     drafter = chain(FakeHead(logits_of, 5, capacity=10), 5)
@@ -144,7 +184,7 @@ def test_a_head_with_a_smaller_context_drafts_to_its_end(capacity: int) -> None:
 def test_ids_that_only_the_target_has_end_drafting() -> None:
     drafter = chain(FakeHead(chaotic(5, 1), 5), 7)
     drafter.states_held([1, 2, 6, 1])
-    drafter.read_states(4, np.array([[1, -1, 1], [2, 1, 2], [3, 2, 6], [4, 6, 1]], np.float32))
+    drafter.read_states(4, _states([1, 2, 6, 1]))
     drafter.begin([1, 2, 6, 1])
     drafter.accept([2])
     assert drafter.propose(3, _policy()) == Draft()
@@ -153,7 +193,7 @@ def test_ids_that_only_the_target_has_end_drafting() -> None:
 def test_a_draft_is_the_same_when_it_is_asked_for_again() -> None:
     drafter = chain(FakeHead(chaotic(5, 1), 5), 5)
     drafter.states_held([1, 2])
-    drafter.read_states(2, np.array([[1, -1, 1], [2, 1, 2]], np.float32))
+    drafter.read_states(2, _states([1, 2]))
     drafter.begin([1, 2])
     drafter.accept([3])
     first = drafter.propose(3, _policy()).tokens
@@ -186,7 +226,7 @@ def test_only_the_draft_s_own_vocabulary_is_proposed() -> None:
     for sampling in (WARM, Sampling(top_k=6, top_p=0.99, min_p=1e-6, repeat_penalty=1.2)):
         drafter = chain(FakeHead(some, 8), 8)
         drafter.states_held([1, 2])
-        drafter.read_states(2, np.array([[1, -1, 1], [2, 1, 2]], np.float32))
+        drafter.read_states(2, _states([1, 2]))
         drafter.begin([1, 2])
         drafter.accept([3])
         for _ in range(20):

@@ -408,3 +408,17 @@ def test_a_target_of_its_own_method_pays_for_no_states(folder: Path) -> None:
         with pytest.raises(ValueError, match="no states"):
             pair.target.model.states()
         pair.close()
+
+
+def test_the_head_is_closed_before_the_target_that_it_points_into(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair, order, close = opened(), list[LoadedModel](), LoadedModel.close
+
+    def noted(one: LoadedModel) -> None:
+        order.append(one)
+        close(one)
+
+    monkeypatch.setattr(LoadedModel, "close", noted)
+    pair.close()
+    assert [one is pair.draft for one in order] == [True, False]
