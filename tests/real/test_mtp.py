@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from gguf import GGUFReader
 
+from edgespec.bench.arms import arms_of
+from edgespec.drafters.features import FeatureModel
 from edgespec.engine import DecodeOptions, decode
 from edgespec.errors import ModelFileError, UsageError
 from edgespec.events import FirstToken, Reason, Round
@@ -91,6 +94,48 @@ def test_the_first_pair_is_that_of_numpy(pair: Pair) -> None:
     assert np.abs(own[0] - row).max() < 1e-3 * np.abs(row).max()
     wanted = names["token_embd.weight"] @ row
     assert np.abs(logits[0] - wanted).max() < 1e-3 * np.abs(wanted).max()
+
+
+def test_a_prompt_s_pairs_are_those_of_the_target_s_states(pair: Pair) -> None:
+    """Read in pieces, as drafting does it, and pair by pair."""
+    target, head = pair.target.model, head_of(pair)
+    text = [*range(5, 80), 7]
+    reader = FeatureModel(head)
+    reader.states_held(text)
+    for start in range(0, len(text), 40):
+        target.extend(text[start : start + 40], rows=1)
+        reader.read_states(min(start + 40, len(text)), target.states())
+    reader.accept([9])
+    found = reader.extend([*text, 9][len(reader.tokens) :], rows=1).copy()
+    target.truncate(0)
+    head.truncate(0)
+    for token, following in pairwise([*text, 9]):
+        target.extend([token], rows=1)
+        logits, _ = head.step([following], target.states())
+    assert np.abs(found[0] - logits[0]).max() < 1e-3 * np.abs(logits[0]).max()
+
+
+def test_pairs_are_taken_back_for_nothing(pair: Pair) -> None:
+    """The layer has a plain KV cache, whatever the target has: nothing is read again."""
+    head = head_of(pair)
+    states = np.random.default_rng(0).standard_normal((12, head.width)).astype(np.float32)
+    first = [head.step([token], states[token : token + 1])[0].copy() for token in range(12)]
+    head.truncate(7)
+    assert list(head.tokens) == list(range(7))
+    again = [head.step([token], states[token : token + 1])[0].copy() for token in range(7, 12)]
+    assert np.array_equal(first[7:], again)
+
+
+def test_the_target_outlives_its_layer(pair: Pair) -> None:
+    assert pair.draft
+    pair.draft.close()
+    assert pair.target.weights.handle
+    assert pair.target.model.extend([5, 6], rows=1).shape[0] == 1
+
+
+def test_bench_counts_what_the_layer_takes(pair: Pair) -> None:
+    arms = {arm.method: arm.memory_bytes or 0 for arm in arms_of(pair, ["mtp", "lookup"], [2])}
+    assert arms["mtp"] > arms["lookup"] == 0
 
 
 def test_states_are_those_before_the_output_and_of_every_token(pair: Pair) -> None:
