@@ -16,6 +16,7 @@ from edgespec.errors import ContextFullError, EdgeSpecError, UsageError
 from edgespec.events import Reason
 from edgespec.fitting import device_now
 from edgespec.grammar.constraint import Constraints
+from edgespec.llama.mtp_file import check_layer
 from edgespec.llama.templates import chosen_template
 from edgespec.measuring import TuneEvent
 from edgespec.memory import Memory, ModelMemory
@@ -104,10 +105,16 @@ class Session:
 
     def lack(self, method: Method) -> str | None:
         """Why the models that are named cannot be used with a method; None where they may."""
-        load = self._settings.load
+        load, means = self._settings.load, self._pair.means
+        if WAYS[method].mtp and not means.mtp:  # such a layer is loaded for this method only
+            try:
+                check_layer(self._pair.target.weights.path)
+            except EdgeSpecError as error:
+                return str(error)
+            means = replace(means, mtp=True)
         if load.method != "auto" and not WAYS[load.method].loads:
             return None  # a draft model that is named was not loaded
-        problem = self._pair.means.lack(method)
+        problem = means.lack(method)
         return str(problem) if problem else None
 
     @property

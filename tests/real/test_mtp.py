@@ -23,11 +23,12 @@ from edgespec.model import Token
 from edgespec.noise import SharedNoise
 from edgespec.pair import Pair
 from edgespec.prospect import look_ahead
-from edgespec.settings import Load, Method
+from edgespec.session import Session
+from edgespec.settings import Load, Method, Settings
 from tests import tiny_models
 from tests.gguf_files import Changes
 from tests.real import rig
-from tests.real.test_eagle3_pair import SPREAD, TEXT, answer, options
+from tests.real.test_eagle3_pair import COSTS, SPREAD, TEXT, answer, options
 from tests.tiny_models import EXPERTS, Kind, tiny_model
 
 
@@ -308,6 +309,18 @@ def test_the_layer_may_be_in_another_part_of_the_model(
             made = model(tmp_path, changes=changes)
         made.rename(tmp_path / f"tiny-{number + 1:05d}-of-00002.gguf")
     assert look_ahead(load(tmp_path / "tiny-00001-of-00002.gguf")).plan.head
+
+
+@pytest.mark.parametrize("now", ["auto", "lookup"])
+@pytest.mark.parametrize("mtp", [True, False])
+def test_a_chat_can_change_to_it_where_the_file_has_the_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, now: Method, mtp: bool
+) -> None:
+    monkeypatch.setattr("edgespec.pair.costs_for", lambda *_: (COSTS, None))
+    settings = Settings(load(model(tmp_path, mtp=mtp), now))
+    with closing(Session.open(settings)) as session:
+        lack = session.lack("mtp")
+    assert lack is None if mtp else lack and "and model has none" in lack
 
 
 def test_several_layers_are_refused(tmp_path: Path) -> None:
