@@ -150,9 +150,9 @@ class Session:
         names = sorted({share.device for share in shares}, key=lambda name: (name == "CPU", name))
         return Memory(
             process=self._process.memory_info().rss,
-            weights=sum(loaded.weights.file_bytes for loaded in models),
+            weights=sum(loaded.weights.file_bytes for loaded in models if not loaded.lent),
             kv_cache=sum(loaded.model.buffers.kv_cache for loaded in models),
-            models=tuple(ModelMemory(loaded.weights.name, loaded.shares) for loaded in models),
+            models=tuple(ModelMemory(loaded.name, loaded.shares) for loaded in models),
             devices=tuple(map(device_now, names)),
         )
 

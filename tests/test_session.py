@@ -95,7 +95,9 @@ class Bench:
         weights = SimpleNamespace(
             tokenizer=tokenizer, chat_template=None, name="fake", file_bytes=7, close=lambda: None
         )
-        return SimpleNamespace(weights=weights, model=model, shares=(), close=lambda: None)
+        return SimpleNamespace(
+            name="fake", lent=False, weights=weights, model=model, shares=(), close=lambda: None
+        )
 
     def says(self, script: str) -> list[ReplyEvent]:
         self.script = script

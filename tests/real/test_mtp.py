@@ -134,6 +134,12 @@ def test_the_target_outlives_its_layer(pair: Pair) -> None:
     assert pair.target.model.extend([5, 6], rows=1).shape[0] == 1
 
 
+def test_a_session_counts_the_file_once(pair: Pair) -> None:
+    memory = Session(pair, Settings(load(pair.target.weights.path))).memory()
+    assert memory.weights == pair.target.weights.file_bytes
+    assert [one.name for one in memory.models] == ["model", "MTP layer of model"]
+
+
 def test_bench_counts_what_the_layer_takes(pair: Pair) -> None:
     arms = {arm.method: arm.memory_bytes or 0 for arm in arms_of(pair, ["mtp", "lookup"], [2])}
     assert arms["mtp"] > arms["lookup"] == 0
