@@ -188,12 +188,12 @@ class Means:
             (
                 way.heads and not self.heads,
                 "Medusa heads that were trained for this model, and there are none",
-                "Train some: edgespec train medusa. Or name their file with --draft.",
+                "Train some: edgespec train medusa NAME. Or name their file with --draft.",
             ),
             (
                 way.eagle3 and not self.eagle3,
                 "an EAGLE-3 head that was trained for this model, and there is none",
-                "Train one: edgespec train eagle3. Or name its file with --draft.",
+                "Train one: edgespec train eagle3 NAME. Or name its file with --draft.",
             ),
             (
                 way.mtp and not self.mtp,

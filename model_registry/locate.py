@@ -8,7 +8,7 @@ from pathlib import Path
 
 from model_registry import catalog
 from model_registry.contents import Contents
-from model_registry.embedded import EMBEDDED, is_builtin, locate
+from model_registry.embedded import BUILTIN, EMBEDDED, is_builtin, locate
 from model_registry.heads import is_head
 from model_registry.inspect import check_exists
 from model_registry.problem import ModelFileProblem
@@ -50,7 +50,7 @@ def find(
     there, the pair's own draft only if `with_draft`; what they hold is not looked at. Raises
     ModelFileProblem.
     """
-    if text is None or is_builtin(text):
+    if text is None or text.casefold() == BUILTIN:
         return Located(locate(EMBEDDED))
     reference = parse(text)
     match reference:
@@ -68,9 +68,10 @@ def find(
     if pair and (role == "target" or model is None):
         return _pair(store, contents, pair, with_draft)
     model = model or _under_another_name(contents, name.casefold())
-    if model:
-        return _models(store, model)
-    raise unknown_name(reference, contents)
+    # A pair or a model that is stored under the embedded one's name comes before it.
+    if not model and not is_builtin(name):
+        raise unknown_name(reference, contents)
+    return _models(store, model) if model else Located(locate(EMBEDDED))
 
 
 def matching(contents: Contents, reference: HubRef) -> list[ModelRecord]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from model_registry import unfinished
+from model_registry.embedded import EMBEDDED, SHOWN, locate
 from model_registry.files import StoreProblem, write_atomic
 from model_registry.locate import find
 from model_registry.problem import ModelFileProblem
@@ -99,6 +100,19 @@ def test_pairs(store: Store, incoming: Path) -> None:
     with pytest.raises(StoreProblem, match="model that is not this pair's target"):
         store.add_pair(models[2].name, models[0], models[1], verdict="fine")
     assert store.add_pair(models[0].name, models[0], models[1], verdict="fine")
+
+
+def test_a_pair_with_the_name_of_the_embedded_model_is_that_pair(
+    store: Store, incoming: Path
+) -> None:
+    target, draft = (
+        put(store, model_file(incoming / f"{n}.gguf", seed=n), alone=False) for n in range(2)
+    )
+    assert find(SHOWN, store=store).target == locate(EMBEDDED)
+    store.add_pair(SHOWN, target, draft, verdict="fine")
+    found = find(SHOWN, store=store)
+    assert (found.target, found.draft) == (store.path(target), store.path(draft))
+    assert find("built-in", store=store).target == locate(EMBEDDED)
 
 
 def test_a_pair_of_the_catalogue_may_change(store: Store, incoming: Path) -> None:
