@@ -81,8 +81,9 @@ def test_suspended_and_resumed(open_terminal: Open, smollm2: list[str]) -> None:
     terminal.wait(TITLE, "Write a long story")
     terminal.until(lambda: frame_width(terminal) == 100, "a frame of the new width")
     app.stop()
-    app.ask("Say hello.")
-    app.at_rest()
+    app.ask("Write another one.")  # how long an answer gets is the model's affair
+    app.answering()
+    app.stop()
     assert app.quit() == 0
     assert_clean(terminal)
 
