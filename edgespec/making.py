@@ -85,16 +85,10 @@ def _branching(parts: Parts, model: LanguageModel, name: Method) -> TreeDrafter:
     return TreeDrafter(model, parts.target.vocab_size, MAX_DRAFT, max(price, LEAST))
 
 
-def eagle3(parts: Parts) -> HeadedDrafter:
-    """A chain of the head's guesses."""
+def headed_chain(parts: Parts, name: Method) -> HeadedDrafter:
+    """Of the guesses of an EAGLE-3 head or MTP layer, which are called so."""
     drafter = DraftModelDrafter(parts.features, parts.target.vocab_size)
-    return HeadedDrafter(drafter, parts.features, "eagle3")
-
-
-def mtp(parts: Parts) -> HeadedDrafter:
-    """A chain of the layer's guesses."""
-    drafter = DraftModelDrafter(parts.features, parts.target.vocab_size)
-    return HeadedDrafter(drafter, parts.features, "mtp")
+    return HeadedDrafter(drafter, parts.features, name)
 
 
 def eagle3_tree(parts: Parts) -> HeadedDrafter:

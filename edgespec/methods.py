@@ -87,7 +87,7 @@ WAYS: Mapping[Method, Way] = {
     ),
     "eagle3": Way(
         "a chain that an EAGLE-3 head guesses from the target's own states",
-        making.eagle3,
+        lambda parts: making.headed_chain(parts, "eagle3"),
         length=4,
         compared=(2, 4),
         eagle3=True,
@@ -102,7 +102,7 @@ WAYS: Mapping[Method, Way] = {
     ),
     "mtp": Way(
         "a chain that the target's own MTP layer guesses (EXPERIMENTAL)",
-        making.mtp,
+        lambda parts: making.headed_chain(parts, "mtp"),
         length=2,
         compared=(1, 2),
         mtp=True,

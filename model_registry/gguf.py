@@ -103,7 +103,11 @@ class GGUFHeader:
     @property
     def context_length(self) -> int | None:
         """Tokens of context the model was trained for."""
-        return self._number(f"{self.architecture}.context_length")
+        return self.number("context_length")
+
+    def number(self, key: str) -> int | None:
+        """A whole number among the architecture's own keys, e.g. `block_count`."""
+        return self._number(f"{self.architecture}.{key}")
 
     @property
     def token_count(self) -> int | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from model_registry import catalog
 from model_registry.contents import Contents
 from model_registry.embedded import BUILTIN, EMBEDDED, is_builtin, locate
-from model_registry.heads import is_head
-from model_registry.inspect import check_exists
+from model_registry.heads import is_head, read_card
+from model_registry.inspect import check_exists, check_file
 from model_registry.problem import ModelFileProblem
 from model_registry.quants import Role
 from model_registry.records import ModelRecord, PairRecord
@@ -72,6 +72,20 @@ def find(
     if not model and not is_builtin(name):
         raise unknown_name(reference, contents)
     return _models(store, model) if model else Located(locate(EMBEDDED))
+
+
+def check_files(model: str | None, draft: str | None) -> None:
+    """Raise ModelFileProblem where the files of a target or of its draft are missing or damaged, by their
+    headers. None stands for the embedded model, and for the draft that is stored with the target.
+    """
+    check_file(find(model, with_draft=draft is None).target)
+    if draft in {None, "none", "lookup"}:
+        return
+    found = find(draft, role="draft")
+    if found.head:
+        read_card(found.head)
+    else:
+        check_file(found.target)
 
 
 def matching(contents: Contents, reference: HubRef) -> list[ModelRecord]:

@@ -261,6 +261,19 @@ def check_pair_name(
     return old
 
 
+def free_pair_name(contents: Contents, target: str, own: str, ending: str) -> str:
+    """For a pair of a target: its name, or that with `-ending`, or with a number behind. `own` is the
+    target's id, empty where it is not stored.
+    """
+    names = (target, *(f"{target}-{ending}{number}" for number in ("", *range(2, 1000))))
+
+    def free(name: str) -> bool:
+        model = contents.model(name)
+        return contents.pair(name) is None and (model is None or model.id == own)
+
+    return next(name for name in names if free(name))
+
+
 def model_id(digests: Sequence[str]) -> str:
     """The id of the model that consists of files with these SHA-256 digests."""
     return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from model_registry import locate
-from model_registry.contents import Contents
 from model_registry.embedded import EMBEDDED, is_builtin
 from model_registry.files import StoreProblem, explained, sha256_of
 from model_registry.heads import Card, read_card
@@ -16,7 +15,7 @@ from model_registry.progress import Progress
 from model_registry.pull import Pull, Request
 from model_registry.records import ModelRecord, PairRecord, Source, Traits
 from model_registry.reference import check_name
-from model_registry.store import Incoming, Store, check_pair_name, model_id
+from model_registry.store import Incoming, Store, check_pair_name, free_pair_name, model_id
 
 
 def keep_head(
@@ -47,7 +46,7 @@ def keep_head(
         digest = sha256_of(path)
     with store.locked():
         contents = store.read()
-        wanted = name or _free_name(contents, record, card.about.kind)
+        wanted = name or free_pair_name(contents, record.name, record.id, card.about.kind)
         check_pair_name(contents, wanted, record.id, model_id([digest]), None)
         head = store.add(_incoming(card, path, digest, record, reference), alone=False)
         for pair in store.read().pairs:
@@ -70,17 +69,6 @@ def _target(store: Store, text: str, on_progress: Callable[[Progress], None]) ->
     if records:
         return records[0]
     return Pull(store, hub=_no_hub, on_progress=on_progress).run(Request(reference=text)).models[0]
-
-
-def _free_name(contents: Contents, target: ModelRecord, kind: str) -> str:
-    """For the pair: the target's, or that with something behind it."""
-    names = (target.name, *(f"{target.name}-{kind}{end}" for end in ("", *range(2, 1000))))
-
-    def free(name: str) -> bool:
-        model = contents.model(name)
-        return contents.pair(name) is None and (model is None or model.id == target.id)
-
-    return next(name for name in names if free(name))
 
 
 def _incoming(card: Card, path: Path, digest: str, target: ModelRecord, reference: str) -> Incoming:

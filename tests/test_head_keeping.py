@@ -216,3 +216,15 @@ def test_a_head_in_place_of_a_model_is_named(
     told = capsys.readouterr().err
     assert "it is a drafting head" in told
     assert "--draft" in told
+
+
+def test_pair_says_what_to_do_with_a_head(
+    store: Store, target: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(store, target)
+    file = head_file(tmp_path / "h.safetensors").path
+    assert main(["pair", "big", str(file)]) == 2
+    told = capsys.readouterr().err
+    assert "is a drafting head" in told
+    assert "--draft" in told
+    assert store.read().pairs == ()

@@ -43,18 +43,10 @@ def load_personas() -> Personas:
 def missing_files(load: Load) -> str:
     """Why the files that `load` names cannot be loaded; empty when they are there and whole."""
     from model_registry import locate  # noqa: PLC0415 - see above
-    from model_registry.heads import read_card  # noqa: PLC0415 - see above
-    from model_registry.inspect import check_file  # noqa: PLC0415 - see above
     from model_registry.problem import ModelFileProblem  # noqa: PLC0415 - see above
 
     try:
-        check_file(locate.find(load.model, with_draft=False).target)
-        if load.draft not in {None, "none", "lookup"}:
-            found = locate.find(load.draft, role="draft")
-            if found.head:
-                read_card(found.head)
-            else:
-                check_file(found.target)
+        locate.check_files(load.model, load.draft)
     except ModelFileProblem as problem:
         return f"{problem.message} {problem.hint}".strip()
     return ""

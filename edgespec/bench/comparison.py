@@ -54,8 +54,8 @@ def as_comparison(report: Report) -> str:
     pair = f"{setup.get('target')} with {setup.get('draft') or 'no draft model'}"
     parts = [
         f"# Ways to draft, compared: {pair}",
-        f"{setup.get('prompts')} prompts, {setup.get('repeats')} times each, answers of "
-        f"{setup.get('max_tokens')} tokens at most, {setup.get('threads')} threads.",
+        f"Prompts: {setup.get('prompts')}. Answers to each: {setup.get('repeats')}, of "
+        f"{setup.get('max_tokens')} tokens at most. Threads: {setup.get('threads')}.",
     ]
     for temperature in dict.fromkeys(one.temperature for one in report.summary):
         every = [one for one in report.summary if one.temperature == temperature]

@@ -51,9 +51,10 @@ def read_prompts(path: Path) -> list[Prompt]:
             prompt = adapter.validate_json(line)
         except ValidationError as error:
             first = error.errors()[0]
-            key = "".join(f"{part}: " for part in (".".join(map(str, first["loc"])),) if part)
+            key = ".".join(str(part) for part in first["loc"])
+            what = f"{key}: {first['msg']}" if key else first["msg"]
             raise UsageError(
-                f"{path}, line {number}: {key}{first['msg']}.",
+                f"{path}, line {number}: {what}.",
                 'A line is {"category": ..., "messages": [{"role": ..., "content": ...}]}.',
             ) from error
         prompts.append(prompt if prompt.id else prompt.model_copy(update={"id": f"line {number}"}))

@@ -16,8 +16,6 @@ from edgespec.cli.pieces import PIECES
 from edgespec.cli.terminal import require_screen
 from edgespec.settings import Load, Settings
 from model_registry import locate
-from model_registry.heads import read_card
-from model_registry.inspect import check_file
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -56,13 +54,7 @@ def _check_files(load: Load) -> None:
 
     Reads headers only. Raises ModelFileProblem.
     """
-    check_file(locate.find(load.model).target)
-    if load.draft not in {None, "none", "lookup"}:
-        found = locate.find(load.draft, role="draft")
-        if found.head:
-            read_card(found.head)
-        else:
-            check_file(found.target)
+    locate.check_files(load.model, load.draft)
 
 
 def _log_to_file() -> None:

@@ -18,7 +18,7 @@ from edgespec.cli.options import auto_or, positive
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.cli.progress import ProgressView
-from edgespec.derive.candidates import Candidate, Doing, written
+from edgespec.derive.candidates import Candidate, written
 from edgespec.derive.deriving import Derived, Deriving, Event, Wish, checked
 from edgespec.derive.halt import Halt
 from edgespec.derive.keeping import (
@@ -33,7 +33,6 @@ from edgespec.derive.keeping import (
 from edgespec.derive.recipes import Recipe, parse_bits, parse_layers
 from edgespec.errors import Cancelled, UsageError
 from edgespec.llama.quantise import Job
-from edgespec.reply import Notice
 from edgespec.settings import Load
 from model_registry.store import Store
 from profiles.profile import AUTO
@@ -213,18 +212,11 @@ def _derived(order: _Order, folder: Path, *, as_json: bool) -> int:
 
 
 def _shown(events: Iterator[Event], line: Line) -> Derived:
-    for event in events:
-        match event:
-            case Doing():
-                line.show(event)
-            case Notice(text=text):
-                line.clear()
-                output.note(text)
-            case Candidate():
-                line.clear()
-                output.note(sentence(event))
-            case Derived():
-                return event
+    found: Iterator[Candidate | Derived] = line.told(events)
+    for event in found:
+        if isinstance(event, Derived):
+            return event
+        output.note(sentence(event))
     raise Cancelled
 
 

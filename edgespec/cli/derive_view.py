@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from edgespec.cli import output
 from edgespec.cli.models import human_size, table
 from edgespec.derive.candidates import Candidate, Doing
 from edgespec.derive.deriving import Derived
 from edgespec.derive.recipes import ranges
+from edgespec.reply import Notice
+
+_T = TypeVar("_T")
 
 _PLAIN_EVERY = 10.0
 """Seconds between lines about the progress, where they cannot be painted over."""
@@ -100,6 +104,18 @@ class Line:
             sys.stderr.flush()
         else:
             output.note(f"{event.what}  {count}".rstrip())
+
+    def told(self, events: Iterable[_T | Doing | Notice]) -> Iterator[_T]:
+        """Show progress and tell notices; what else there is, after the line was taken away."""
+        for event in events:
+            if isinstance(event, Doing):
+                self.show(event)
+                continue
+            self.clear()
+            if isinstance(event, Notice):
+                output.note(event.text)
+            else:
+                yield event
 
     def clear(self) -> None:
         """Take the line away."""

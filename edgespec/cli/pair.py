@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.cli.pull import carry_out
 from edgespec.errors import UsageError
+from model_registry import locate
+from model_registry.problem import ModelFileProblem
 from model_registry.pull import Request
 from model_registry.store import Store
 
@@ -18,6 +21,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     if options.draft in {"auto", "none", "lookup"}:
         raise UsageError(f"{options.draft!r} is no model.", "Name the draft to store.")
+    with suppress(ModelFileProblem):  # what is wrong with a model is told below
+        if locate.find(options.draft, role="draft").head:
+            raise UsageError(
+                f"{options.draft} is a drafting head, which `pair` does not store.",
+                "Use it with --draft; `edgespec train` stores a head with its target.",
+            )
     request = Request(reference=options.target, draft=options.draft, name=options.name)
 
     def elsewhere() -> NoReturn:

@@ -12,10 +12,12 @@ from edgespec.cli.parser import Parser, add_json
 from model_registry import catalog
 from model_registry.catalog import Catalog
 from model_registry.contents import Contents
+from model_registry.embedded import BUILTIN, EMBEDDED, is_builtin, locate
 from model_registry.heads import DRAFTING, about_of
+from model_registry.inspect import check_file
 from model_registry.locate import unknown_name
 from model_registry.problem import ModelFileProblem
-from model_registry.records import ModelRecord
+from model_registry.records import ModelRecord, Traits
 from model_registry.reference import NameRef
 from model_registry.store import Store
 
@@ -62,7 +64,26 @@ def _facts(name: str) -> dict[str, Any]:
         }
     if folded in known.models:
         return {"kind": "model", "stored": False, **_entry(known, folded)}
+    if is_builtin(name):
+        return _builtin()
     raise unknown_name(NameRef(name), contents)
+
+
+def _builtin() -> dict[str, Any]:
+    """The model that comes with the installation, which no record is about."""
+    path = locate(EMBEDDED)
+    traits = Traits.of(check_file(path), path.name)
+    return {
+        "kind": "model",
+        "stored": False,
+        "name": BUILTIN,
+        "size": path.stat().st_size,
+        "quant": traits.quant,
+        "architecture": traits.architecture,
+        "context": traits.context,
+        "vocabulary": {"tokenizer": traits.tokenizer, "tokens": traits.tokens},
+        "path": str(path),
+    }
 
 
 def _model(store: Store, contents: Contents, model: ModelRecord) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +19,8 @@ from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.cli.progress import ProgressView
 from edgespec.cli.train_view import describe, facts, sentence, size_of, write_plot
-from edgespec.derive.candidates import Doing
 from edgespec.derive.keeping import Target, check_output, find_target
 from edgespec.errors import Cancelled, UsageError
-from edgespec.reply import Notice
 from edgespec.settings import Load
 from edgespec.train.events import Event, Made, Point
 from edgespec.train.keeping import copied, keep, pair_name
@@ -92,14 +90,24 @@ def parser() -> Parser:
         "conversations, or files: JSONL of prompts, or texts to go on with; may be repeated, "
         "nothing leaves this machine (default: self)",
     )
-    what.add_argument("--tokens", type=positive, metavar="N", default=_PLAIN.rows, help="at most")
     what.add_argument(
-        "--disk", type=_gigabytes, metavar="GB", default=_PLAIN.size >> 30, help="at most"
+        "--tokens",
+        type=positive,
+        metavar="N",
+        default=_PLAIN.rows,
+        help="tokens of answers, about: those on their way when there are so many are kept too",
+    )
+    what.add_argument(
+        "--disk",
+        type=_number_of("gigabytes"),
+        metavar="GB",
+        default=_PLAIN.size >> 30,
+        help="on the disk, at most",
     )
     how = options.add_argument_group("how")
     how.add_argument(
         "--minutes",
-        type=_minutes,
+        type=_number_of("minutes"),
         metavar="N",
         default=_PLAIN.minutes,
         help="altogether, stops not counted",
@@ -137,18 +145,14 @@ def parser() -> Parser:
     return options
 
 
-def _minutes(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (found := float(text)) < float("inf"):
-            return found
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of minutes")
+def _number_of(what: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        with suppress(ValueError):
+            if 0 < (found := float(text)) < float("inf"):
+                return found
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of {what}")
 
-
-def _gigabytes(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (found := float(text)) < float("inf"):
-            return found
-    raise argparse.ArgumentTypeError(f"{text!r} is no number of gigabytes")
+    return read
 
 
 def _wish(options: argparse.Namespace) -> _Wish:
@@ -199,18 +203,11 @@ def _trained(wish: _Wish) -> Made:
 
 
 def _shown(events: Iterator[Event], line: Line) -> Made:
-    for event in events:
-        match event:
-            case Doing():
-                line.show(event)
-            case Notice(text=text):
-                line.clear()
-                output.note(text)
-            case Point():
-                line.clear()
-                output.note(sentence(event))
-            case Made():
-                return event
+    found: Iterator[Point | Made] = line.told(events)
+    for event in found:
+        if isinstance(event, Made):
+            return event
+        output.note(sentence(event))
     raise Cancelled
 
 
@@ -218,8 +215,8 @@ def _kept(wish: _Wish, made: Made) -> str:
     """Keep the head; the name of the pair, or of the file."""
     place = wish.training.place
     output.note(
-        f"What it learnt from stays in {place.folder} ({human_size(place.shards.bytes)}): with more "
-        "--minutes it goes on."
+        f"What it learnt from stays in {place.folder} ({human_size(place.bytes)}): with more --minutes it "
+        "goes on. Delete the folder when it is not to."
     )
     if wish.file:
         copied(made.path, wish.file)

@@ -23,7 +23,7 @@ from model_registry.progress import Progress
 from model_registry.pull import Pull, Request
 from model_registry.records import ModelRecord, PairRecord, Source, Traits, plain
 from model_registry.reference import check_name
-from model_registry.store import Incoming, Store, check_pair_name, stem_of
+from model_registry.store import Incoming, Store, check_pair_name, free_pair_name, stem_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +80,8 @@ def pair_name(store: Store, target: Target, wanted: str | None) -> str:
         check_name(wanted)
         check_pair_name(contents, wanted, target.record.id if target.record else "", "", None)
         return wanted
-    names = (target.name, *(f"{target.name}-derived{end}" for end in ("", *range(2, 1000))))
-    own = target.record.id if target.record else None
-
-    def free(name: str) -> bool:
-        model = contents.model(name)
-        return contents.pair(name) is None and (model is None or model.id == own)
-
-    return next(name for name in names if free(name))
+    own = target.record.id if target.record else ""
+    return free_pair_name(contents, target.name, own, "derived")
 
 
 def keep(

@@ -123,8 +123,7 @@ def why_whole(header: GGUFHeader) -> str:
 
 def layer_count(header: GGUFHeader) -> int:
     """How many layers a model has by its header."""
-    count = header.metadata.get(f"{header.architecture}.block_count")
-    return count if isinstance(count, int) else 0
+    return header.number("block_count") or 0
 
 
 def removable(header: GGUFHeader, *, one_by_one: bool = False) -> list[tuple[int, ...]]:
@@ -134,8 +133,7 @@ def removable(header: GGUFHeader, *, one_by_one: bool = False) -> list[tuple[int
     since each is measured, unless layers are to go `one_by_one`.
     """
     count = layer_count(header)
-    dense = header.metadata.get(f"{header.architecture}.leading_dense_block_count")
-    first = max(1, dense if isinstance(dense, int) else 0)
+    first = max(1, header.number("leading_dense_block_count") or 0)
     inner = range(first, count - 1)
     unit = 1 if one_by_one else max(1, -(-len(inner) // _MOST_GROUPS))
     return [tuple(inner[i : i + unit]) for i in range(0, len(inner), unit)]

@@ -96,7 +96,7 @@ def check_digest(about: About, path: Path, digest: str, name: str) -> None:
     raise PairError(
         f"The head {path.name} cannot draft for {name}: it was trained for {about.target_names}, and "
         "serves no other model and no other quantisation.",
-        f"Train one for it (edgespec train {about.kind}), or use --draft lookup.",
+        f"Train one for it (edgespec train {about.kind} NAME), or use --draft lookup.",
     )
 
 
@@ -107,7 +107,7 @@ def read(path: Path) -> HeadFile:
     if card.about.kind != MEDUSA:
         raise ModelFileError(
             f"The head {path} is of the kind {card.about.kind!r}, which this EdgeSpec does not know.",
-            "Use a newer EdgeSpec, or train a Medusa head: edgespec train medusa.",
+            "Use a newer EdgeSpec, or train a Medusa head: edgespec train medusa NAME.",
         )
     heads, tokens = _check_tensors(path, card.about, card.tensors)
     return HeadFile(path, card.about, heads, tokens)

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import llama_cpp
-import numpy as np
 
 from edgespec.errors import Cancelled, DecodeError, ModelFileError, OutOfMemoryError
 from edgespec.llama.abort import AbortSwitch
 from edgespec.llama.log import native_log
-from edgespec.llama.states import LayerInputs
+from edgespec.llama.states import LayerInputs, floats
 from edgespec.llama.weights import Weights
 from edgespec.model import HiddenStates, Logits, Token
 
@@ -103,8 +102,8 @@ class Chorus:
         self._run(sequences, tokens, told=True)
         count = len(tokens)
         return Heard(
-            _floats(llama_cpp.llama_get_logits(self._ctx), count, self._vocab_size),
-            _floats(llama_cpp.llama_get_embeddings(self._ctx), count, self._width),
+            floats(llama_cpp.llama_get_logits(self._ctx), count, self._vocab_size),
+            floats(llama_cpp.llama_get_embeddings(self._ctx), count, self._width),
             self._layers.view(count, count) if self._layers else None,
         )
 
@@ -134,8 +133,3 @@ class Chorus:
             llama_cpp.llama_batch_free(self._batch)
             llama_cpp.llama_free(self._ctx)
             self._ctx = None
-
-
-def _floats(pointer: object, rows: int, width: int) -> HiddenStates:
-    found = np.ctypeslib.as_array(pointer, (rows, width))
-    return found.view(np.float32)

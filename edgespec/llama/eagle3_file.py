@@ -117,8 +117,7 @@ def _check_ids(ids: NDArray[np.int64], head: GGUFHeader, path: Path) -> None:
 
 
 def _number(header: GGUFHeader, key: str) -> int:
-    value = header.metadata.get(f"{header.architecture}.{key}")
-    return value if isinstance(value, int) else 0
+    return header.number(key) or 0
 
 
 def _a(name: str) -> str:

@@ -11,7 +11,6 @@ only: a pass has them of all pairs, or of none.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 
 import llama_cpp
@@ -19,7 +18,7 @@ import numpy as np
 
 from edgespec.errors import ModelFileError
 from edgespec.llama.context import LlamaModel
-from edgespec.llama.states import FLOATS, GET_NEXT, SET_NEXT, staged
+from edgespec.llama.states import FLOATS, floats, next_functions
 from edgespec.llama.weights import Weights
 from edgespec.model import HiddenStates, Logits, Token
 
@@ -47,8 +46,8 @@ class HeadContext(LlamaModel):
         """The target's context, which may lend its embeddings and its output, has to outlive this one.
         Raises OutOfMemoryError, and ModelFileError where this llama.cpp cannot drive a head.
         """
-        turn_on, get = staged(SET_NEXT), staged(GET_NEXT)
-        if turn_on is None or get is None:
+        functions = next_functions()
+        if functions is None:
             raise ModelFileError(
                 f"{weights.name}: this llama.cpp does not drive heads on a target's states.",
                 "Use a draft model, or --draft lookup.",
@@ -65,11 +64,7 @@ class HeadContext(LlamaModel):
             kv_type=kv_type,
             branches=branches,
         )
-        get.argtypes = [llama_cpp.llama_context_p_ctypes]
-        get.restype = FLOATS
-        self._get = get
-        turn_on.argtypes = [llama_cpp.llama_context_p_ctypes, ctypes.c_bool, ctypes.c_bool]
-        turn_on.restype = None
+        turn_on, self._get = functions
         turn_on(self._ctx, True, True)
 
     def _params(self, context: int, threads: int) -> llama_cpp.llama_context_params:
@@ -103,8 +98,7 @@ class HeadContext(LlamaModel):
         return logits, self._states(len(tokens))
 
     def _states(self, count: int) -> HiddenStates:
-        found = np.ctypeslib.as_array(self._get(self._ctx), (count, self.width))
-        return found.view(np.float32)
+        return floats(self._get(self._ctx), count, self.width)
 
     def close(self) -> None:
         """See `LlamaModel.close`."""

@@ -23,8 +23,8 @@ def check_layer(target: Path) -> None:
     except ModelFileProblem as problem:
         raise ModelFileError(problem.message, problem.hint) from problem
     name, count = header.architecture or "nameless", _count(header)
-    last = header.metadata.get(f"{name}.block_count")
-    tensor = f"blk.{last - 1}.nextn.eh_proj.weight" if isinstance(last, int) else ""
+    last = header.number("block_count") or 0
+    tensor = f"blk.{last - 1}.nextn.eh_proj.weight"
     if not count or tensor not in _names(target, header):
         raise UsageError(
             f"The method mtp needs a model with a layer for the token after the next, and {target.stem} "
@@ -53,8 +53,7 @@ def check_trunk(path: Path, header: GGUFHeader) -> None:
 
 def _count(header: GGUFHeader) -> int:
     """Layers for tokens after the next, as the header has it."""
-    count = header.metadata.get(f"{header.architecture}.nextn_predict_layers")
-    return count if isinstance(count, int) else 0
+    return header.number("nextn_predict_layers") or 0
 
 
 def _names(path: Path, header: GGUFHeader) -> set[str]:

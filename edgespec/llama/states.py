@@ -24,9 +24,9 @@ _SET = ("_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
         "?llama_set_embeddings_layer_inp@@YAXPEAUllama_context@@I_N@Z")  # fmt: skip
 _GET = ("_Z30llama_get_embeddings_layer_inpP13llama_contextj",
         "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z")  # fmt: skip
-SET_NEXT = ("_Z26llama_set_embeddings_nextnP13llama_contextbb",
+_SET_NEXT = ("_Z26llama_set_embeddings_nextnP13llama_contextbb",
             "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z")  # fmt: skip
-GET_NEXT = ("_Z26llama_get_embeddings_nextnP13llama_context",
+_GET_NEXT = ("_Z26llama_get_embeddings_nextnP13llama_context",
             "?llama_get_embeddings_nextn@@YAPEAMPEAUllama_context@@@Z")  # fmt: skip
 FLOATS = ctypes.POINTER(ctypes.c_float)
 GIVES_LAYERS = frozenset({
@@ -74,7 +74,7 @@ class FinalStates:
         """float32[rows, width]."""
         if rows == 0:
             return np.empty((0, self.width), np.float32)
-        return _floats(llama_cpp.llama_get_embeddings(self._ctx), rows, self.width)
+        return floats(llama_cpp.llama_get_embeddings(self._ctx), rows, self.width)
 
 
 class LayerInputs:
@@ -113,7 +113,7 @@ class LayerInputs:
         get = self._get
         if get is None:
             raise ValueError("no layers were asked for")
-        parts = [_floats(get(self._ctx, layer), count, self._one) for layer in self._layers]
+        parts = [floats(get(self._ctx, layer), count, self._one) for layer in self._layers]
         return np.concatenate(parts, axis=1)
 
 
@@ -122,18 +122,15 @@ class NextStates:
 
     def __init__(self, weights: Weights, ctx: llama_cpp.llama_context_p) -> None:
         """Raises ModelFileError for a llama.cpp that does not give them."""
-        turn_on, get = staged(SET_NEXT), staged(GET_NEXT)
-        if turn_on is None or get is None:
+        functions = next_functions()
+        if functions is None:
             raise ModelFileError(
                 f"{weights.name}: this llama.cpp does not hand out states for the token after the next.",
                 "Choose another method.",
             )
+        turn_on, self._get = functions
+        self._ctx = ctx
         self.width = int(llama_cpp.llama_model_n_embd_out(weights.handle))
-        get.argtypes = [llama_cpp.llama_context_p_ctypes]
-        get.restype = FLOATS
-        self._ctx, self._get = ctx, get
-        turn_on.argtypes = [llama_cpp.llama_context_p_ctypes, ctypes.c_bool, ctypes.c_bool]
-        turn_on.restype = None
         turn_on(ctx, True, False)
 
     def splits(self, count: int, rows: int) -> int:
@@ -145,7 +142,21 @@ class NextStates:
 
     def view(self, count: int, rows: int) -> HiddenStates:
         """float32[count, width], a view."""
-        return _floats(self._get(self._ctx), count, self.width)
+        return floats(self._get(self._ctx), count, self.width)
+
+
+def next_functions() -> tuple[ctypes._NamedFuncPointer, ctypes._NamedFuncPointer] | None:
+    """What turns states for the token after the next on (context, on, of all tokens with logits only), and
+    what gets them; None where this llama.cpp has neither.
+    """
+    turn_on, get = staged(_SET_NEXT), staged(_GET_NEXT)
+    if turn_on is None or get is None:
+        return None
+    turn_on.argtypes = [llama_cpp.llama_context_p_ctypes, ctypes.c_bool, ctypes.c_bool]
+    turn_on.restype = None
+    get.argtypes = [llama_cpp.llama_context_p_ctypes]
+    get.restype = FLOATS
+    return turn_on, get
 
 
 def gives_layers() -> bool:
@@ -163,6 +174,7 @@ def staged(names: Sequence[str]) -> ctypes._NamedFuncPointer | None:
     return None
 
 
-def _floats(pointer: object, rows: int, width: int) -> HiddenStates:
+def floats(pointer: object, rows: int, width: int) -> HiddenStates:
+    """float32[rows, width], a view of llama.cpp's buffer."""
     found = np.ctypeslib.as_array(pointer, (rows, width))
     return found.view(np.float32)

@@ -18,7 +18,7 @@ from model_registry.progress import Progress
 from model_registry.pull import Pull, Request
 from model_registry.records import ModelRecord, PairRecord, Source, Traits
 from model_registry.reference import check_name
-from model_registry.store import Incoming, Store, check_pair_name
+from model_registry.store import Incoming, Store, check_pair_name, free_pair_name
 from model_registry.trained import keep_head
 
 Watch = Callable[[Progress], None]
@@ -40,13 +40,7 @@ def pair_name(store: Store, target: Target, kind: Kind, wanted: str | None) -> s
         return wanted
     if elder:
         return elder.name
-    names = (target.name, *(f"{target.name}-{kind}{end}" for end in ("", *range(2, 1000))))
-
-    def free(name: str) -> bool:
-        model = contents.model(name)
-        return contents.pair(name) is None and (model is None or model.id == own)
-
-    return next(name for name in names if free(name))
+    return free_pair_name(contents, target.name, own, kind)
 
 
 def keep(

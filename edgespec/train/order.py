@@ -83,7 +83,7 @@ class Workplace:
     @property
     def width(self) -> int:
         """Numbers in a state of one layer."""
-        return _number(self.header, "embedding_length")
+        return self.header.number("embedding_length") or 0
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -91,6 +91,11 @@ class Workplace:
         with self._store.lock(f"training-{self._name}", patience=0), explained(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             yield
+
+    @property
+    def bytes(self) -> int:
+        """What the folder takes on the disk: texts, states, and what was learnt."""
+        return sum(path.stat().st_size for path in self.folder.iterdir())
 
     def forget(self) -> None:
         """Begin anew."""
@@ -133,15 +138,10 @@ def layers_read(header: GGUFHeader) -> tuple[int, ...]:
     """
     from edgespec.llama.states import GIVES_LAYERS, gives_layers  # noqa: PLC0415 - loads llama.cpp
 
-    count = _number(header, "block_count")
+    count = header.number("block_count") or 0
     if count < 3 or header.architecture not in GIVES_LAYERS or not gives_layers():
         return ()
     return min(2, count - 3), count // 2, max(count - 3, count // 2 + 1)
-
-
-def _number(header: GGUFHeader, key: str) -> int:
-    value = header.metadata.get(f"{header.architecture}.{key}")
-    return value if isinstance(value, int) else 0
 
 
 def _checked(order: Order) -> GGUFHeader:
@@ -153,7 +153,7 @@ def _checked(order: Order) -> GGUFHeader:
         raise UsageError(
             f"llama.cpp does not hand out the layers of this {header.architecture} model, which an "
             "EAGLE-3 head reads.",
-            "Train a Medusa head: edgespec train medusa.",
+            "Train a Medusa head: edgespec train medusa NAME.",
         )
     return header
 

@@ -134,6 +134,13 @@ def test_an_empty_store_has_nothing_to_verify(run: Run) -> None:
     assert "Nothing is stored yet." in err
 
 
+def test_the_built_in_model_can_be_shown(run: Run) -> None:
+    code, out, _ = run("show", "built-in")
+    assert code == 0
+    assert "SmolLM2-135M-Instruct.Q4_1.gguf" in out
+    assert as_json(run, "show", "SmolLM2-135M-Instruct.Q4_1")["quant"] == "Q4_1"
+
+
 def test_pull_as_json(run: Run, hub: FakeHub) -> None:
     code, out, _ = run("pull", BIG, "--json")
     events = [json.loads(line) for line in out.splitlines()]
