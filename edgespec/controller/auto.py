@@ -41,8 +41,15 @@ _BASELINE, _RARE_BASELINE, _SMALL_GAIN = 12, 64, 0.35
 """Rounds with a draft after which one is plain, where a round gains less than so many tokens; else."""
 _INFERRED = 1.1
 """How many times dearer than when it was last seen a plain pass may be thought, only because others are."""
+_CONFIRMS = 1.2
+"""How many times what is thought of it a plain pass may take, to have been seen: else it was interrupted,
+or what is thought is still behind, and another one has to be seen."""
 _FADE = 0.95
 """By how much a round's weight in the present rate fades with each later one."""
+_SETTLED = 0.02
+"""A rate is left alone that is no farther from what is promised."""
+_ATTEMPTS = 4
+"""At bringing both together, where an answer begins; later one each time that the rule is made."""
 
 
 class AutoDrafter:
@@ -88,6 +95,7 @@ class AutoDrafter:
         self._purse = Purse()
         self._trials = {"lookup": Trial(), "draft": Trial()}
         self._tokens = self._time = 4.0
+        self._promised, self._round_time = math.inf, 2.0
         self._rule: StoppingRule | None = None
         self._length = self._rounds = self._since_plain = 0
         self._plain_seen = self._timing.token
@@ -138,7 +146,8 @@ class AutoDrafter:
         if self._model:
             self._model.start(prompt)
             self._timing.move(self._length)
-            self._make_rule(self._beliefs[self._drawn])
+            self._promised = math.inf
+            self._make_rule(self._beliefs[self._drawn], _ATTEMPTS)
             wanted = self._rule is not None and self._rule.value() > self._rule.plain()
             if wanted or not self._trials["draft"].answers:
                 self._model.read()
@@ -216,12 +225,27 @@ class AutoDrafter:
 
     @property
     def _rate(self) -> float:
-        """Tokens a second that are being earned; at the least what plain decoding would earn."""
-        return max(self._tokens / self._time, 1.0) / self._timing.token
+        """What time is worth, tokens a second: what is being earned, but no more than the draft model
+        promises at this place, and no less than plain decoding would earn.
 
-    def _make_rule(self, beliefs: Beliefs) -> None:
-        if self._model:
-            self._rule = self._rule_at(self._rate, beliefs)
+        Copies that went well are no reason to be in a hurry where there is nothing to copy: the tokens
+        that come next have to be earned here.
+        """
+        return max(min(self._tokens / self._time, self._promised), 1.0) / self._timing.token
+
+    def _make_rule(self, beliefs: Beliefs, attempts: int = 1) -> None:
+        """Make the rule anew at the present rate, and see what rate it promises: one at which a round
+        is just worth its time. It is found as Newton's method does, and made the rule's own if it is
+        the lower one."""
+        if not self._model:
+            return
+        for _ in range(attempts + 1):
+            token, rate = self._timing.token, self._rate
+            self._rule = self._rule_at(rate, beliefs)
+            # The value falls with the rate as fast as a round takes time.
+            self._promised = rate * token + self._rule.value() / self._round_time
+            if abs(self._rate - rate) <= _SETTLED * rate:
+                return
 
     def _rule_at(self, rate: float, beliefs: Beliefs) -> StoppingRule:
         return StoppingRule(
@@ -261,8 +285,10 @@ class AutoDrafter:
         spent = (min(took, ACCIDENT * expected) + this.draft_seconds) / self._timing.token
         self._tokens = _FADE * self._tokens + len(tokens)
         self._time = _FADE * self._time + spent
+        if this.draft_seconds:
+            self._round_time += (1 - _FADE) * (spent - self._round_time)
         self._since_plain = 0 if rows == 1 else self._since_plain + 1
-        if rows == 1:
+        if rows == 1 and took <= _CONFIRMS * self._timing.token:
             self._plain_seen = self._timing.token
         gain = len(tokens) - spent
         if rows > 1 or this.draft_seconds:

@@ -17,6 +17,13 @@ _LEARN = 0.2
 _LEARN_AGREED = 0.6
 _CLIP = 0.4
 """A pass that took far longer was interrupted by something else; it moves the estimate this much."""
+_QUICK = 0.2
+"""A pass that took so much less cannot be an accident, since others only make it longer..."""
+_LEARN_QUICK = 0.8
+"""...and is followed so far."""
+_KNOWN = 16.0
+_OWN = 0.5
+"""In how many passes, about, a width is forgotten, and by how much less others move it that was just seen."""
 _ALIKE = 0.5
 """How much of a width's drift is believed of one that is far away."""
 
@@ -32,6 +39,8 @@ class Timing:
         self._off = [0.0] * (max_rows + 1)
         """By rows, how far the last pass was off, as a logarithm."""
         self._drift = np.zeros(max_rows + 1)
+        self._age = np.full(max_rows, math.inf)
+        """By rows less one, passes since one of that width."""
         octaves = np.log2(np.arange(1, max_rows + 1))
         near = np.exp(-((octaves[:, None] - octaves[None, :]) ** 2))
         self._weights = _ALIKE + (1 - _ALIKE) * near
@@ -73,7 +82,11 @@ class Timing:
         off = math.log(max(seconds, 1e-9) / self.verify(rows))
         step = _step(off, self._off[rows])
         self._off[rows] = off
-        self._drift[1:] += step * self._weights[rows - 1]
+        # What was seen itself a moment ago is known better than by what another width took.
+        self._age += 1
+        self._drift[1:] += step * self._weights[rows - 1] * (1 - _OWN * np.exp(-self._age / _KNOWN))
+        self._drift[rows] += step * _OWN * math.exp(-self._age[rows - 1] / _KNOWN)
+        self._age[rows - 1] = 0
 
     def saw_draft(self, tokens: int, seconds: float) -> None:
         """Feeding `tokens` to the draft model took so long."""
@@ -84,6 +97,8 @@ class Timing:
 
 def _step(off: float, before: float) -> float:
     """How far to follow a pass that was `off`: two in a row that agree are no accident."""
+    if off < -_QUICK:
+        return _LEARN_QUICK * off
     if off * before > 0:
         agreed = math.copysign(min(abs(off), abs(before)), off)
         return _LEARN_AGREED * agreed
