@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edgespec.memory import Device, readable
+from edgespec.memory import Device, own_gpus, readable
 from edgespec.memory_plan import Machine
 from edgespec.shelf.fit import Fit, estimated
 from edgespec.shelf.row import Row
@@ -102,22 +102,13 @@ def described(hardware: Hardware, machine: Machine) -> tuple[str, ...]:
 
 
 def machine_of(hardware: Hardware, probe: Probe) -> Machine:
-    """The machine as the memory plan knows it; an integrated GPU counts where there is no other."""
-    local = [one for one in probe.devices if not one.name.startswith("RPC")]
-    own = [one for one in local if one.kind == "gpu"]
-    own = own or [one for one in local if one.kind == "integrated"][:1]
-    gpus = tuple(
-        Device(
-            one.name,
-            one.kind,
-            one.free or hardware.ram_available,
-            one.total or hardware.ram,
-            one.description,
-            shares_ram=one.kind == "integrated" or one.name.startswith("MTL"),
-        )
-        for one in own
-    )
-    return Machine(_ram(hardware), gpus)
+    """The machine as the memory plan knows it."""
+    memory = _ram(hardware)
+    return Machine(memory, tuple(own_gpus(probe.devices, memory)))
+
+
+def _ram(hardware: Hardware) -> Device:
+    return Device("CPU", "cpu", hardware.ram_available, hardware.ram)
 
 
 def due(model: str | None) -> bool:
@@ -145,10 +136,6 @@ def marker() -> Path:
     from platformdirs import user_state_path  # noqa: PLC0415 - the app opens first
 
     return user_state_path("edgespec", appauthor=False) / "first-run"
-
-
-def _ram(hardware: Hardware) -> Device:
-    return Device("CPU", "cpu", hardware.ram_available, hardware.ram)
 
 
 def _for_gpu(machine: Machine, known: Catalog) -> tuple[Row, str] | None:

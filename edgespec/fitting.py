@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
-
 from edgespec.errors import ModelFileError, UsageError
 from edgespec.llama import eagle3, ggml, rpc
 from edgespec.llama.head import ROWS
-from edgespec.memory import KV_TYPES, Device, next_layer
+from edgespec.memory import KV_TYPES, Device, next_layer, own_gpus
 from edgespec.memory_plan import Machine, Plan, Wish, plan
 from edgespec.memory_words import refusal
 from edgespec.settings import Load
@@ -20,6 +18,7 @@ from model_registry.heads import EAGLE3
 from model_registry.inspect import check_file, split_parts
 from model_registry.problem import ModelFileProblem
 from model_registry.shape import Shape, shape_of
+from profiles.ram import ram as main_memory
 
 
 def planned(load: Load, target: Path, draft: Path | None, rows: int, *, head: int = 0) -> Plan:
@@ -91,19 +90,16 @@ def check_kv_type(wish: Wish) -> None:
 def this_machine(servers: Sequence[str] = ()) -> Machine:
     """RAM, the GPUs that this build of llama.cpp can use, and the devices of `HOST:PORT`s.
 
-    An integrated GPU counts where there is no other, as for llama.cpp. Devices of other machines are
-    filled last. Raises UsageError.
+    Devices of other machines are filled last. Raises UsageError.
     """
-    local = ggml.local()
-    own = [one for one in local if one.kind == "gpu"]
-    own = own or [one for one in local if one.kind == "integrated"][:1]
-    remote = [ggml.describe(name) for name in rpc.connect(servers)]
-    return Machine(ram(), tuple(_known(one) for one in [*own, *remote]))
+    memory = ram()
+    remote = [ggml.describe(name).with_memory(memory) for name in rpc.connect(servers)]
+    return Machine(memory, (*own_gpus(ggml.local(), memory), *remote))
 
 
 def ram() -> Device:
     """This machine's memory as it is now; ggml's own figure calls all of it free."""
-    memory = psutil.virtual_memory()
+    memory = main_memory()
     return Device("CPU", "cpu", memory.available, memory.total)
 
 
@@ -116,19 +112,3 @@ def look_again(names: Iterable[str]) -> None:
     """Ask devices for the memory that loading has left; `device_now` keeps to that for remote ones."""
     for name in names:
         ggml.describe(name)
-
-
-def _known(device: Device) -> Device:
-    """Some devices do not tell their memory, because it is the machine's."""
-    if device.total:
-        return device
-    memory = ram()
-    return Device(
-        device.name,
-        device.kind,
-        memory.free,
-        memory.total,
-        device.description,
-        shares_ram=not device.remote,
-        remote=device.remote,
-    )

@@ -8,7 +8,7 @@ most a quarter larger, give or take 1 MiB (tests/real/test_offload.py).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from model_registry.shape import Shape
@@ -36,13 +36,16 @@ KV_TYPES = {"f16": (1, 2), "q8_0": (32, 34), "q4_0": (32, 18)}
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Where tensors can lie. Bytes."""
+    """Something that llama.cpp can keep tensors on and compute with."""
 
     name: str
-    """ggml's, e.g. `CUDA0`; `CPU` stands for RAM."""
+    """ggml's, e.g. `CUDA0` or `RPC0`; `CPU` stands for RAM."""
     kind: Kind
+    """`gpu` has memory of its own, `integrated` shares the processor's, `accelerator` helps the CPU."""
     free: int
+    """Bytes at the moment of asking; 0 if the device does not tell."""
     total: int
+    """Bytes."""
     description: str = ""
     shares_ram: bool = False
     """What lies here takes RAM too: integrated GPUs, Apple silicon."""
@@ -60,6 +63,20 @@ class Device:
     def usable(self) -> int:
         """What a plan may take."""
         return max(self.free - self.reserve, 0)
+
+    def with_memory(self, ram: Device) -> Device:
+        """Some devices do not tell their memory, because it is the machine's: `ram` then."""
+        if self.total:
+            return self
+        return replace(self, free=ram.free, total=ram.total, shares_ram=not self.remote)
+
+
+def own_gpus(devices: Iterable[Device], ram: Device) -> list[Device]:
+    """The GPUs of this machine; an integrated one counts where there is no other, as for llama.cpp."""
+    local = [one for one in devices if not one.name.startswith("RPC")]
+    gpus = [one for one in local if one.kind == "gpu"]
+    gpus = gpus or [one for one in local if one.kind == "integrated"][:1]
+    return [one.with_memory(ram) for one in gpus]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,29 @@ def memory_limit(root: Path = ROOT) -> int | None:
     return min(found, default=None)
 
 
+def memory_left(root: Path = ROOT) -> int | None:
+    """Bytes of that which nothing in the group holds by now; None for as much as there is.
+
+    Pages of files that were not used lately count as free: the kernel gives them up when asked to.
+    """
+    found = []
+    for folder in _folders("memory", root):
+        limit = read(folder / "memory.max") or read(folder / "memory.limit_in_bytes") or ""
+        used = read(folder / "memory.current") or read(folder / "memory.usage_in_bytes") or ""
+        if limit.isdecimal() and used.isdecimal():
+            idle = _statistic(folder, "total_inactive_file") or _statistic(folder, "inactive_file")
+            found.append(max(int(limit) - max(int(used) - idle, 0), 0))
+    return min(found, default=None)
+
+
+def _statistic(folder: Path, name: str) -> int:
+    """A number of memory.stat; 0 where it is not there. Version 1 has sums over inner groups apart."""
+    lines = (line.split() for line in (read(folder / "memory.stat") or "").splitlines())
+    found = (line[1] for line in lines if len(line) == 2 and line[0] == name)
+    text = next(found, "")
+    return int(text) if text.isdecimal() else 0
+
+
 def _folders(controller: str, root: Path) -> Iterator[Path]:
     """The folders of this process' groups, innermost first: the tightest of them counts.
 

@@ -10,12 +10,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from profiles.asking import answer, read
-from profiles.cgroup import ROOT, memory_limit
+from profiles.cgroup import ROOT
 from profiles.cores import logical_cores, physical_cores, usable_cores
 from profiles.gpus import Gpu, seen
+from profiles.ram import ram
 
 _GIB = 1 << 30
 
@@ -64,16 +63,15 @@ def detect(root: Path = ROOT) -> Hardware:
 
     `root` stands for `/`: what is read from /proc and /sys is read below it.
     """
-    memory = psutil.virtual_memory()
-    total = min(memory.total, memory_limit(root) or memory.total)
+    memory = ram(root)
     return Hardware(
         cpu=_cpu_name(root),
         architecture=platform.machine(),
         physical_cores=physical_cores(),
         logical_cores=logical_cores(),
         usable_cores=usable_cores(root),
-        ram=total,
-        ram_available=min(memory.available, total),
+        ram=memory.total,
+        ram_available=memory.available,
         system=f"{platform.system()} {platform.release()}".strip(),
         gpus=seen(root),
     )

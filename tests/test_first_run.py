@@ -10,6 +10,7 @@ from edgespec import first_run
 from edgespec.first_run import Offer, due, machine_of, propose
 from edgespec.llama import backends, probe, unused
 from edgespec.llama.probe import Probe, RuntimeUnusableError
+from edgespec.memory import Device
 from edgespec.memory_plan import Machine
 from model_registry import catalog
 from model_registry.store import Store
@@ -20,7 +21,7 @@ from tests.profiles.tuned_results import tuned
 from tests.registry.stored import model_file, put
 
 BUILD = backends.Build("0.3.36", ("CPU",), "CPU : AVX2 = 1", gpu_offload=False)
-CPU = backends.Device("CPU", "Some Processor", "cpu", 3 * GIB, 8 * GIB)
+CPU = Device("CPU", "cpu", 3 * GIB, 8 * GIB, "Some Processor")
 
 
 def offered(cores: int, here: Machine, ram: float = 32) -> Offer:
@@ -116,9 +117,9 @@ def test_the_machine_is_what_llama_cpp_can_use() -> None:
     hardware = machine(cores=4)
     devices = (
         CPU,
-        backends.Device("Vulkan0", "A Card", "gpu", 5 * GIB, 6 * GIB),
-        backends.Device("Vulkan1", "In the processor", "integrated", 0, 0),
-        backends.Device("RPC0", "elsewhere", "gpu", 20 * GIB, 24 * GIB),
+        Device("Vulkan0", "gpu", 5 * GIB, 6 * GIB, "A Card"),
+        Device("Vulkan1", "integrated", 0, 0, "In the processor"),
+        Device("RPC0", "gpu", 20 * GIB, 24 * GIB, "elsewhere"),
     )
     found = machine_of(hardware, Probe(BUILD, devices))
     assert [(gpu.name, gpu.shares_ram) for gpu in found.gpus] == [("Vulkan0", False)]
@@ -127,7 +128,7 @@ def test_the_machine_is_what_llama_cpp_can_use() -> None:
     assert [(gpu.name, gpu.shares_ram, gpu.total) for gpu in shared.gpus] == [
         ("Vulkan1", True, hardware.ram)
     ]
-    metal = backends.Device("MTL0", "Apple M3", "gpu", 10 * GIB, 11 * GIB)
+    metal = Device("MTL0", "gpu", 10 * GIB, 11 * GIB, "Apple M3", shares_ram=True)
     assert machine_of(hardware, Probe(BUILD, (CPU, metal))).gpus[0].shares_ram
 
 

@@ -22,9 +22,9 @@ from edgespec.cli.models import human_size, print_json
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
 from edgespec.llama import rebuild
-from edgespec.llama.backends import Device
 from edgespec.llama.probe import Probe, RuntimeUnusableError, look
 from edgespec.llama.unused import unused
+from edgespec.memory import Device
 from model_registry.hub import Hub
 from model_registry.store import Store
 from profiles.hardware import Hardware
@@ -72,10 +72,9 @@ def parser() -> Parser:
 
 def check_hardware(hardware: Hardware) -> list[Check]:
     """The processor and the memory."""
-    usable = hardware.usable_cores
     cores = (
         f"{hardware.cpu} ({hardware.architecture}): {counted(hardware.physical_cores, 'core')}, "
-        f"{counted(hardware.logical_cores, 'thread')}; {usable} {'helps' if usable == 1 else 'help'}"
+        f"{counted(hardware.logical_cores, 'thread')}, best with {hardware.usable_cores}"
     )
     memory = f"{human_size(hardware.ram)}, {human_size(hardware.ram_available)} available"
     return [Check("processor", "ok", cores), Check("memory", "ok", memory)]

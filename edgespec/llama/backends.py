@@ -1,4 +1,4 @@
-"""What there is to know of llama.cpp's devices and of its build. Light: loads nothing native."""
+"""What there is to know of llama.cpp's build. Light: loads nothing native."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 from profiles.gpus import Vendor
 
@@ -21,23 +20,6 @@ _GPU_BACKENDS: dict[str, tuple[str, frozenset[Vendor]]] = {
     "Vulkan": ("vulkan", frozenset({"nvidia", "amd", "intel"})),
     "SYCL": ("sycl", frozenset({"intel"})),
 }
-
-
-Kind = Literal["cpu", "gpu", "integrated", "accelerator"]
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Something that llama.cpp can keep tensors on and compute with."""
-
-    name: str
-    """llama.cpp's, as in `CPU`, `CUDA0` or `RPC0`."""
-    description: str
-    kind: Kind
-    """`gpu` has memory of its own, `integrated` shares the processor's, `accelerator` helps the CPU."""
-    free: int
-    """Bytes at the moment of asking; 0 if the device does not tell."""
-    total: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from functools import cache
 
 import llama_cpp
-import psutil
 
 from edgespec.llama import ggml
-from edgespec.llama.backends import Build, Device
+from edgespec.llama.backends import Build
+from edgespec.memory import Device
+from profiles.ram import ram
 
-__all__ = ["Build", "Device", "build", "devices"]
+__all__ = ["Build", "build", "devices"]
 
 
 def devices() -> tuple[Device, ...]:
     """All of llama.cpp's devices, in its order. With CUDA this takes some memory on each GPU.
 
-    The CPU device calls all memory free, so its numbers are psutil's.
+    The CPU device calls all memory free, so its numbers are the operating system's.
     """
-    memory = psutil.virtual_memory()
+    memory = ram()
     own = {"cpu": (memory.available, memory.total), "accelerator": (0, 0)}
-    return tuple(
-        Device(one.name, one.description, one.kind, *own.get(one.kind, (one.free, one.total)))
-        for one in ggml.local()
-    )
+    sizes = ((one, *own.get(one.kind, (one.free, one.total))) for one in ggml.local())
+    return tuple(replace(one, free=free, total=total) for one, free, total in sizes)
 
 
 @cache

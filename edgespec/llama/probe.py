@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from edgespec.errors import EdgeSpecError
-from edgespec.llama.backends import Build, Device
+from edgespec.llama.backends import Build
+from edgespec.memory import Device
 
 _MARK = "edgespec-probe:"
 """Begins the line of the answer: libraries may print others."""

@@ -19,8 +19,9 @@ from edgespec.cli import checks, doctor
 from edgespec.cli.checks import Check
 from edgespec.cli.main import main
 from edgespec.llama import backends, probe, rebuild
-from edgespec.llama.backends import Build, Device
+from edgespec.llama.backends import Build
 from edgespec.llama.probe import Probe, RuntimeUnusableError
+from edgespec.memory import Device
 from model_registry.hub import Hub
 from model_registry.store import Store
 from profiles.hardware import Hardware
@@ -28,9 +29,9 @@ from tests.cli.conftest import LIMIT, ROOT, Run
 from tests.profiles.machines import APPLE, BUILT_IN, GIB, card, machine
 from tests.registry.stored import model_file, put
 
-CPU = Device("CPU", "Some Processor", "cpu", 3 * GIB, 8 * GIB)
-CUDA0 = Device("CUDA0", "NVIDIA GeForce", "gpu", 20 * GIB, 24 * GIB)
-RPC0 = Device("RPC0", "elsewhere", "gpu", 20 * GIB, 24 * GIB)
+CPU = Device("CPU", "cpu", 3 * GIB, 8 * GIB, "Some Processor")
+CUDA0 = Device("CUDA0", "gpu", 20 * GIB, 24 * GIB, "NVIDIA GeForce")
+RPC0 = Device("RPC0", "gpu", 20 * GIB, 24 * GIB, "elsewhere")
 UTF8 = {"LANG": "en_GB.UTF-8", "TERM": "xterm-256color"}
 SIZE = os.terminal_size((100, 30))
 TOPICS = [
@@ -461,7 +462,7 @@ def test_lines() -> None:
 
 
 def test_devices_with_their_memory() -> None:
-    silent = Device("BLAS", "some library", "accelerator", 0, 0)
+    silent = Device("BLAS", "accelerator", 0, 0, "some library")
     texts = [one.text for one in doctor.check_runtime(seen(CUDA0, silent))]
     assert texts[0] == "llama-cpp-python 0.3.36 with CPU. CPU : AVX2"
     assert texts[1].startswith("CPU, Some Processor (cpu): 3.2 GB of 8.6 GB free")
@@ -471,5 +472,7 @@ def test_devices_with_their_memory() -> None:
 
 def test_cores_that_help() -> None:
     one = doctor.check_hardware(machine(cores=1))[0].text
-    assert one == "Some Processor (x86_64): 1 core, 2 threads; 1 helps"
-    assert doctor.check_hardware(machine(cores=8))[0].text.endswith("8 cores, 16 threads; 8 help")
+    assert one == "Some Processor (x86_64): 1 core, 2 threads, best with 1"
+    assert doctor.check_hardware(machine(cores=8))[0].text.endswith(
+        "8 cores, 16 threads, best with 8"
+    )

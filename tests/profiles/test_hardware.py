@@ -11,9 +11,10 @@ import psutil
 import pytest
 
 from profiles import asking, cores, gpus, hardware
-from profiles.cgroup import cpu_quota, memory_limit
+from profiles.cgroup import cpu_quota, memory_left, memory_limit
 from profiles.gpus import Gpu
 from profiles.hardware import detect
+from profiles.ram import Ram, ram
 from tests.profiles.machines import APPLE, GIB, MIB, card, machine, tree
 
 UNIX = pytest.mark.skipif(os.name == "nt", reason="programs are shell scripts here")
@@ -159,11 +160,49 @@ def test_version_1_of_control_groups(bare: Path) -> None:
     assert detect(bare).ram == psutil.virtual_memory().total
 
 
+def test_what_a_container_holds_already_is_not_free(bare: Path) -> None:
+    group = "sys/fs/cgroup/a.scope"
+    tree(
+        bare,
+        {
+            "proc/self/cgroup": "0::/a.scope\n",
+            f"{group}/memory.max": str(900 * MIB),
+            f"{group}/memory.current": str(700 * MIB),
+            f"{group}/memory.stat": f"anon 5\ninactive_file {100 * MIB}\nactive_file 7\n",
+            "sys/fs/cgroup/memory.max": str(800 * MIB),
+            "sys/fs/cgroup/memory.current": str(500 * MIB),
+        },
+    )
+    assert memory_left(bare) == 300 * MIB
+    assert ram(bare) == Ram(800 * MIB, 300 * MIB)
+    (bare / "sys/fs/cgroup/memory.current").write_text(str(900 * MIB))
+    assert memory_left(bare) == 0
+    (bare / "sys/fs/cgroup/memory.max").write_text("max")
+    assert memory_left(bare) == 300 * MIB
+    (bare / group / "memory.stat").write_text(f"inactive_file {50 * MIB}")
+    assert memory_left(bare) == 250 * MIB
+
+
+def test_version_1_counts_what_inner_groups_hold_as_its_own(bare: Path) -> None:
+    group = "sys/fs/cgroup/memory/z"
+    tree(
+        bare,
+        {
+            "proc/self/cgroup": "9:memory:/z\n",
+            f"{group}/memory.limit_in_bytes": str(400 * MIB),
+            f"{group}/memory.usage_in_bytes": str(390 * MIB),
+            f"{group}/memory.stat": f"inactive_file 0\ntotal_inactive_file {200 * MIB}\n",
+        },
+    )
+    assert memory_left(bare) == 210 * MIB
+
+
 @pytest.mark.parametrize("text", ["", "nonsense", "0", "1:cpu", "0::/../..\n"])
 def test_nonsense_about_groups_is_no_limit(bare: Path, text: str) -> None:
     tree(bare, {"proc/self/cgroup": text, "sys/fs/cgroup/cpu.max": "x y"})
     assert cpu_quota(bare) is None
     assert memory_limit(bare) is None
+    assert memory_left(bare) is None
 
 
 def test_nvidias_tool(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None:
