@@ -204,6 +204,12 @@ class Pair:
         return self.head_file.name if self.head_file else ""
 
     @property
+    def guesser(self) -> str:
+        """What drafts beside lookup, in words."""
+        parts = self.parts
+        return "head" if parts and (parts.reader or parts.head_model) else "draft model"
+
+    @property
     def drafter(self) -> Drafter:
         """The one that answers are decoded with."""
         return self.drafters[self.method]

@@ -141,7 +141,9 @@ class Session:
     def why(self) -> str | None:
         """Why `auto` drafts as it does, in a sentence; None where it does not choose."""
         auto = self._pair.auto
-        return auto.standing().sentence() if auto and self.method == "auto" else None
+        return (
+            auto.standing().sentence(self._pair.guesser) if auto and self.method == "auto" else None
+        )
 
     def memory(self) -> Memory:
         """What is in use now. Safe from any thread."""

@@ -26,7 +26,8 @@ from edgespec.reply import Notice
 from edgespec.sampling import Sampling
 from edgespec.settings import MAX_DRAFT, Load
 from edgespec.templates import choose_template
-from edgespec.tuning import key_ahead, key_of, lasting, outdated, result
+from edgespec.tuned_keys import key_ahead, key_of
+from edgespec.tuning import lasting, outdated, result
 from profiles.cores import logical_cores, physical_cores, usable_cores
 from profiles.tuned import Key, Tuned, TunedStore
 

@@ -6,14 +6,10 @@ use corrects, and in a sentence for the user.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from edgespec.busy import quiet_now
@@ -21,16 +17,13 @@ from edgespec.calibrate import Bench, Calibration, finish
 from edgespec.costs import Costs, CostTable
 from edgespec.errors import Cancelled, EdgeSpecError
 from edgespec.exact import ExactRows, exact_at, measure_exact
-from edgespec.llama.devices import build
-from edgespec.llama.weights import place_words
-from edgespec.memory_plan import Plan
+from edgespec.heads.file import HeadFile
 from edgespec.payoff import recommend
 from edgespec.quick import SECONDS, calibrate_quick
 from edgespec.settings import Load
+from edgespec.tuned_keys import key_of, learned_key, learned_key_of
 from model_registry.gguf import GGUFError
-from model_registry.identity import identify
 from model_registry.problem import ModelFileProblem
-from profiles.hardware import detect
 from profiles.tuned import Key, Table, Tuned, TunedStore, stale_reasons
 
 if TYPE_CHECKING:
@@ -109,7 +102,7 @@ def keep_exact(pair: Pair, load: Load, *, store: TunedStore | None = None) -> st
 def recall(pair: Pair, load: Load, *, store: TunedStore | None = None) -> dict[str, Any] | None:
     """What use of this pair has taught here. Never raises."""
     try:
-        return (store or TunedStore.default()).load_learned(_learned_key(pair, load))
+        return (store or TunedStore.default()).load_learned(learned_key_of(pair, load))
     except _PROBLEMS:
         return None
 
@@ -119,23 +112,7 @@ def remember(
 ) -> None:
     """Keep what use has taught. Never raises: what cannot be kept is learnt again."""
     with suppress(*_PROBLEMS):
-        (store or TunedStore.default()).save_learned(_learned_key(pair, load), learned)
-
-
-def key_of(pair: Pair, load: Load) -> Key:
-    """What a result for a loaded pair holds for. Raises GGUFError, ModelFileProblem, OSError."""
-    draft = pair.draft
-    places = [(loaded.weights.placed, loaded.model.kv_type) for loaded in pair.models]
-    return _key(load, places, pair.target.weights.path, draft.weights.path if draft else None)
-
-
-def key_ahead(load: Load, plan: Plan, target: Path, draft: Path | None) -> Key:
-    """`key_of` for files that are loaded as planned, before they are. Raises as it does."""
-    places = [
-        (place_words(one.gpu_layers, [share.device for share in one.on_gpus]), one.cost.kv_type)
-        for one in plan.models
-    ]
-    return _key(load, places, target, draft if plan.draft else None)
+        (store or TunedStore.default()).save_learned(learned_key_of(pair, load), learned)
 
 
 def recorded(pair: Pair, load: Load, *, store: TunedStore | None = None) -> Tuned | None:
@@ -146,22 +123,9 @@ def recorded(pair: Pair, load: Load, *, store: TunedStore | None = None) -> Tune
         return None
 
 
-def known(store: TunedStore, target: Path, draft: Path | None) -> Tuned | None:
-    """The latest result for these files here, whatever the setup, found without loading them.
-
-    Raises GGUFError, ModelFileProblem, OSError.
-    """
-    files = _digest(target), _digest(draft) if draft else None
-    here = _hardware(), _build()
-    for one in store.all():
-        if (one.key.target, one.key.draft, one.key.hardware, one.key.build) == (*files, *here):
-            return one
-    return None
-
-
-def this_machine(key: Key) -> Key:
-    """The same files and setup, on this machine as it is now."""
-    return key.model_copy(update={"hardware": _hardware(), "build": _build()})
+def taught(store: TunedStore, key: Key, head: HeadFile | None) -> dict[str, Any] | None:
+    """What use has taught of files whose costs were measured under `key`, found without loading them."""
+    return store.load_learned(learned_key(key, head))
 
 
 def costs_of(tuned: Tuned) -> Costs:
@@ -283,46 +247,3 @@ def _told(store: TunedStore, text: str = "") -> str | None:
     told = " ".join([*store.notices, text]).strip()
     store.notices.clear()
     return told or None
-
-
-def _key(load: Load, places: Sequence[tuple[str, str]], target: Path, draft: Path | None) -> Key:
-    """`places` are where the weights are and the type of the cache, by model."""
-    where = [f"{place}, cache {kv_type}" for place, kv_type in places]
-    return Key(
-        hardware=_hardware(),
-        build=_build(),
-        target=_digest(target),
-        draft=_digest(draft) if draft else None,
-        setup="; ".join([f"threads {load.threads or 'auto'}", *where, *load.rpc]),
-    )
-
-
-def _learned_key(pair: Pair, load: Load) -> Key:
-    """What use teaches depends on the heads too, unlike what a pass of the target costs."""
-    key = key_of(pair, load)
-    if pair.head_file is None:
-        return key
-    about = json.dumps(pair.head_file.about.as_metadata(), sort_keys=True)
-    mark = hashlib.sha256(about.encode()).hexdigest()[:12]
-    return key.model_copy(update={"setup": f"{key.setup}; heads {mark}"})
-
-
-def _digest(path: Path) -> str:
-    """`identify`, once for a file as it is: a key is asked for at opening and after every answer."""
-    state = path.stat()
-    return _identified(path, state.st_size, state.st_mtime_ns)
-
-
-@cache
-def _identified(path: Path, _size: int, _changed: int) -> str:
-    return identify(path)
-
-
-@cache
-def _hardware() -> str:
-    return detect().digest
-
-
-def _build() -> str:
-    found = build()
-    return f"{found.version}-{found.digest}"

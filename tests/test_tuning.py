@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from edgespec import tuning
+from edgespec import tuned_keys, tuning
 from edgespec.calibrate import Bench
 from edgespec.costs import Costs
 from edgespec.errors import DecodeError
 from edgespec.heads.file import About, HeadFile
 from edgespec.settings import Load
-from edgespec.tuning import costs_for, costs_of, keep_exact, key_of, recall, remember
+from edgespec.tuned_keys import key_of
+from edgespec.tuning import costs_for, costs_of, keep_exact, recall, remember
 from profiles.tuned import Table, Tuned, TunedStore
 from tests.conftest import ModelFiles
 from tests.profiles.tuned_results import tuned
@@ -115,7 +116,7 @@ def test_what_no_longer_holds_is_measured_again_and_the_reason_told(
     pair: FakePair, store: TunedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask(pair, store)
-    monkeypatch.setattr(tuning, "_build", lambda: "new")
+    monkeypatch.setattr(tuned_keys, "build_name", lambda: "new")
     _, notice = ask(pair, store)
     assert notice is not None
     assert "llama.cpp was rebuilt" in notice

@@ -7,7 +7,7 @@ drafted token cost beside one of the target, from which acceptance does that pay
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from edgespec.cli.models import print_json, table
 from edgespec.cli.options import add_model_options, load_from
 from edgespec.cli.output import ExitCode
 from edgespec.cli.parser import Parser, add_json
+from edgespec.controller.learned import accepted
 from edgespec.costs import between
 from edgespec.fitting import planned
 from edgespec.heads.file import HeadFile, read
@@ -26,7 +27,8 @@ from edgespec.memory_words import notices, summary
 from edgespec.payoff import best
 from edgespec.prospect import find
 from edgespec.settings import MAX_DRAFT, Load
-from edgespec.tuning import costs_of, known
+from edgespec.tuned_keys import known
+from edgespec.tuning import costs_of, taught
 from model_registry import catalog
 from model_registry.inspect import check_file
 from model_registry.locate import Located
@@ -50,7 +52,10 @@ class Advice:
     measured: str | None
     """When costs were measured; None for never."""
     gains: dict[str, float]
-    """Predicted speed-up by kind of text, from the acceptance that was measured."""
+    """Predicted speed-up by kind of text, from the acceptance that was measured or seen in use."""
+    accepted: dict[str, float]
+    """Of the tokens drafted in one's own answers lately, the share that was accepted; by rule, `greedy`
+    or `sampled`. Empty where nothing was drafted yet."""
     lookahead: str | None
     """Whether the target guessing for itself would pay, and why; None where that was not measured."""
     next_steps: tuple[str, ...]
@@ -85,9 +90,9 @@ def advise(load: Load, store: TunedStore) -> Advice:
     draft, head = _draft(load, found)
     plan = planned(load, found.target, draft, MAX_DRAFT + 1, head=head.nbytes if head else 0)
     tuned = known(store, found.target, draft)
+    used = accepted((taught(store, tuned.key, head) if tuned else None) or {})
     name = load.model or found.target.stem
-    if load.draft not in {None, "none", "lookup"}:
-        name += f" --draft {load.draft}"
+    given = "" if load.draft in {None, "none", "lookup"} else f" --draft {load.draft}"
     steps = list(notices(plan))
     if draft and plan.draft is None:
         draft = None
@@ -96,7 +101,7 @@ def advise(load: Load, store: TunedStore) -> Advice:
     else:
         method, why = _decide(tuned, draft)
     helped = head is not None and plan.head > 0
-    steps += _steps(tuned, store, found.target, draft, name, helped=helped)
+    steps += _steps(tuned, store, found.target, draft, (name, given), helped=helped)
     return Advice(
         target=found.target.stem,
         draft=draft.stem if draft else head.name if head and helped else None,
@@ -104,7 +109,8 @@ def advise(load: Load, store: TunedStore) -> Advice:
         method=method,
         why=why,
         measured=tuned.measured_at if tuned else None,
-        gains=_gains(tuned),
+        gains=_gains(tuned, {} if head else used),
+        accepted=used,
         lookahead=_lookahead(tuned) if method != "plain" else None,
         next_steps=tuple(steps),
     )
@@ -128,11 +134,13 @@ def _decide(tuned: Tuned | None, draft: Path | None) -> tuple[str, str]:
     return method, tuned.recommendation.why
 
 
-def _gains(tuned: Tuned | None) -> dict[str, float]:
+def _gains(tuned: Tuned | None, used: Mapping[str, float]) -> dict[str, float]:
+    """By kind of text; `used` is the acceptance in one's own answers, by rule."""
     if tuned is None:
         return {}
     costs = costs_of(tuned).tables[0]
-    return {kind: best(costs, share).speedup for kind, share in tuned.acceptance.items()}
+    own = {f"your answers, {rule}": share for rule, share in used.items()}
+    return {kind: best(costs, share).speedup for kind, share in {**tuned.acceptance, **own}.items()}
 
 
 def _lookahead(tuned: Tuned | None) -> str | None:
@@ -149,21 +157,22 @@ def _steps(
     store: TunedStore,
     target: Path,
     draft: Path | None,
-    name: str,
+    name: tuple[str, str],
     *,
     helped: bool,
 ) -> list[str]:
+    """`name` is the model's, and the option for its draft where that was given."""
     steps = []
     names = (target.stem, draft.stem if draft else None)
     if tuned is None and names in {(one.target_name, one.draft_name) for one in store.all()}:
         steps.append("What was measured before was another file, machine or build.")
     if tuned is None or tuned.quick or tuned.busy:
-        steps.append(f"Measure thoroughly, some minutes: edgespec tune {name}")
+        steps.append(f"Measure thoroughly, some minutes: edgespec tune {''.join(name)}")
     if draft is None and not helped:
         steps.append(_draft_for(target))
     elif draft and tuned and tuned.recommendation.method == "none":
         steps.append(
-            f"Leave the draft model away: edgespec chat --model {name} --draft lookup. A target in "
+            f"Leave the draft model away: edgespec chat --model {name[0]} --draft lookup. A target in "
             "more bits makes rows cheaper beside a token, and drafting pay."
         )
     return steps
@@ -195,8 +204,11 @@ def describe(advice: Advice) -> str:
         ("why", advice.why),
         ("measured", advice.measured or "never"),
     ]
+    if advice.accepted:
+        shares = ", ".join(f"{share:.0%} {rule}" for rule, share in advice.accepted.items())
+        rows.append(("in use", f"of the guesses in your own answers lately {shares} were right"))
     if advice.lookahead:
-        rows.insert(-1, ("lookahead", advice.lookahead))
+        rows.insert(5, ("lookahead", advice.lookahead))
     lines = [f"{name:9} {text}" for name, text in rows]
     if advice.gains:
         cells = [(kind, f"{gain:.2f}x") for kind, gain in advice.gains.items()]

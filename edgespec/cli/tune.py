@@ -24,7 +24,8 @@ from edgespec.pair import Pair
 from edgespec.reply import Notice
 from edgespec.settings import MAX_DRAFT, Load
 from edgespec.tune import known_ahead, tune_events
-from edgespec.tuning import costs_of, this_machine
+from edgespec.tuned_keys import this_machine
+from edgespec.tuning import costs_of
 from profiles.tuned import Tuned, TunedStore, stale_reasons
 
 _PLAIN_EVERY = 10.0
@@ -199,6 +200,12 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.1f}"
 
 
+def _threads(tuned: Tuned) -> str:
+    """For single rows, and for batches where that is another number."""
+    both = dict.fromkeys((tuned.threads, tuned.batch_threads))
+    return " / ".join(map(str, both))
+
+
 def _list(store: TunedStore, *, as_json: bool) -> int:
     """What was measured, the latest first, and whether it holds for this machine and build."""
     found = [(one, stale_reasons(one.key, this_machine(one.key))) for one in store.all()]
@@ -208,11 +215,12 @@ def _list(store: TunedStore, *, as_json: bool) -> int:
     elif not found:
         output.answer("Nothing was measured yet. `edgespec tune NAME` does it.\n")
     else:
-        lines = [["TARGET", "DRAFT", "MEASURED", "FORM", "METHOD", "STALE"]]
+        lines = [["TARGET", "DRAFT", "THREADS", "MEASURED", "FORM", "METHOD", "STALE"]]
         lines += [
             [
                 one.target_name,
                 one.draft_name or "-",
+                _threads(one),
                 one.measured_at,
                 "quick" if one.quick else "busy" if one.busy else "full",
                 one.recommendation.method,

@@ -21,9 +21,10 @@ _QUICK = 0.2
 """A pass that took so much less cannot be an accident, since others only make it longer..."""
 _LEARN_QUICK = 0.8
 """...and is followed so far."""
-_KNOWN = 16.0
 _OWN = 0.5
-"""In how many passes, about, a width is forgotten, and by how much less others move it that was just seen."""
+"""How much less others move a width that was just seen itself."""
+_KNOWN = 16.0
+"""In about so many passes that is forgotten."""
 _ALIKE = 0.5
 """How much of a width's drift is believed of one that is far away."""
 

@@ -63,7 +63,8 @@ def fit_of(
 def with_speed(row: Row, results: TunedStore | None = None) -> Row:
     """The row with what was measured here with its very files. Never raises."""
     from edgespec.payoff import best  # noqa: PLC0415 - see above
-    from edgespec.tuning import costs_of, known  # noqa: PLC0415
+    from edgespec.tuned_keys import known  # noqa: PLC0415
+    from edgespec.tuning import costs_of  # noqa: PLC0415
     from model_registry.gguf import GGUFError  # noqa: PLC0415
     from model_registry.problem import ModelFileProblem  # noqa: PLC0415
     from profiles.tuned import TunedStore  # noqa: PLC0415

@@ -10,10 +10,11 @@ import pytest
 
 from edgespec.cli.advise import advise, describe
 from edgespec.cli.main import main
+from edgespec.controller.beliefs import Beliefs
 from edgespec.costs import CostTable
 from edgespec.payoff import recommend
 from edgespec.settings import Load
-from edgespec.tuning import _build
+from edgespec.tuned_keys import build_name
 from model_registry.identity import identify
 from profiles.hardware import detect
 from profiles.tuned import Key, Table, Tuned, TunedStore
@@ -34,7 +35,7 @@ def measured(store: TunedStore, target: Path, draft: Path, table: CostTable) -> 
         Tuned(
             key=Key(
                 hardware=detect().digest,
-                build=_build(),
+                build=build_name(),
                 target=identify(target),
                 draft=identify(draft),
                 setup="",
@@ -68,6 +69,36 @@ def test_it_says_what_was_measured_and_what_that_would_bring(
     )
     assert f"lookahead {advice.lookahead}" in describe(advice)
     assert advice.next_steps == ()
+
+
+def test_it_says_what_use_has_taught(models: ModelFiles, store: TunedStore) -> None:
+    target, draft = models["rambler"], models["bad"]
+    load = Load(model=str(target), draft=str(draft), context=512)
+    measured(store, target, draft, CHEAP)
+    before = advise(load, store)
+    assert before.accepted == {}
+    assert "in use" not in describe(before)
+    beliefs = Beliefs()
+    for kept in (True, True, True, False):
+        beliefs.confidences.saw(3, kept)
+    learned = {"version": 1, "greedy": beliefs.counts(), "drawn": Beliefs().counts()}
+    store.save_learned(store.all()[0].key, learned)
+    advice = advise(load, store)
+    assert advice.accepted == {"greedy": pytest.approx(0.75, abs=0.01)}
+    assert set(advice.gains) == {"code", "prose", "your answers, greedy"}
+    assert advice.gains["code"] > advice.gains["your answers, greedy"] > advice.gains["prose"]
+    assert "lately 75% greedy were right" in describe(advice)
+    store.save_learned(store.all()[0].key, {"greedy": {"confidences": {"kept": "many"}}})
+    assert advise(load, store).accepted == {}
+
+
+def test_steps_name_a_given_draft_once(models: ModelFiles, store: TunedStore) -> None:
+    target, draft = models["rambler"], models["bad"]
+    load = Load(model=str(target), draft=str(draft), context=512)
+    assert any(f"tune {target} --draft {draft}" in one for one in advise(load, store).next_steps)
+    measured(store, target, draft, DEAR)
+    (step,) = (one for one in advise(load, store).next_steps if "--draft lookup" in one)
+    assert str(draft) not in step
 
 
 def test_a_draft_that_cannot_pay_is_left_away_with_the_reason(

@@ -13,7 +13,7 @@ import pytest
 from edgespec.cli import tune
 from edgespec.pair import Pair
 from edgespec.settings import Load
-from edgespec.tuning import key_of
+from edgespec.tuned_keys import key_of
 from profiles.tuned import Key, Tuned, TunedStore
 from tests.cli.conftest import LIMIT, Run, options, refused, started
 from tests.cli.test_interrupt import stream
@@ -128,6 +128,7 @@ def test_the_list_says_what_is_stale(edgespec: Run, models: ModelFiles, store: T
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
     assert lines["rambler"].endswith("-")
     assert lines["elder"].endswith("llama.cpp was rebuilt")
+    assert lines["elder"].split()[2] == "1"
     results = json.loads(edgespec("tune", "--list", "--json").stdout)["results"]
     assert {one["target_name"]: one["stale"] for one in results} == {
         "rambler": [],

@@ -22,7 +22,8 @@ from edgespec.model import Logits, Token
 from edgespec.pair import Pair
 from edgespec.quick import calibrate_quick
 from edgespec.settings import Load
-from edgespec.tuning import costs_for, key_of
+from edgespec.tuned_keys import key_of
+from edgespec.tuning import costs_for
 from profiles.tuned import TunedStore
 from tests.conftest import ModelFiles
 from tests.real import rig

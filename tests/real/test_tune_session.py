@@ -17,7 +17,8 @@ from edgespec.prospect import look_ahead
 from edgespec.session import Session
 from edgespec.settings import Load, Settings
 from edgespec.tune import known_ahead
-from edgespec.tuning import costs_of, key_ahead, key_of
+from edgespec.tuned_keys import key_ahead, key_of
+from edgespec.tuning import costs_of
 from profiles.tuned import TunedStore
 from tests.conftest import ModelFiles
 from tests.profiles.tuned_results import tuned
