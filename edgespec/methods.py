@@ -182,17 +182,17 @@ class Means:
         for missing, needed, hint in (
             (
                 way.model and not self.draft,
-                "a draft model, and there is none",
+                f"a draft model, {self._instead}",
                 "Name one with --draft, or choose another method.",
             ),
             (
                 way.heads and not self.heads,
-                "Medusa heads that were trained for this model, and there are none",
+                f"Medusa heads that were trained for this model, {self._instead}",
                 "Train some: edgespec train medusa NAME. Or name their file with --draft.",
             ),
             (
                 way.eagle3 and not self.eagle3,
-                "an EAGLE-3 head that was trained for this model, and there is none",
+                f"an EAGLE-3 head that was trained for this model, {self._instead}",
                 "Train one: edgespec train eagle3 NAME. Or name its file with --draft.",
             ),
             (
@@ -209,6 +209,13 @@ class Means:
             if missing:
                 return UsageError(f"The method {method} needs {needed}.", hint)
         return None
+
+    @property
+    def _instead(self) -> str:
+        """What there is to draft with, for who misses something else."""
+        kinds = {"a model": self.draft, "Medusa heads": self.heads, "an EAGLE-3 head": self.eagle3}
+        given = next((name for name, here in kinds.items() if here), None)
+        return f"and what is given is {given}" if given else "and none is given"
 
 
 def chosen(load: Load, means: Means) -> Method:

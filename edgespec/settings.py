@@ -28,6 +28,8 @@ Method = Literal[
 """A way to draft, by name; `edgespec.methods` says what each one is and needs."""
 MAX_DRAFT = 31
 """The longest draft there is: one batch of 32 rows with the token before it."""
+MAX_THREADS = 512
+"""What llama.cpp has room for (ggml.h, GGML_MAX_N_THREADS)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,21 @@ def test_a_method_says_what_it_needs(missing: str, field: str, needed: str, hint
         assert ALL.lack(name) is None
 
 
+@pytest.mark.parametrize(
+    ("means", "method", "instead"),
+    [
+        (Means(trees=True), "draft", "and none is given"),
+        (Means(heads=True, trees=True), "draft", "what is given is Medusa heads"),
+        (Means(eagle3=True, trees=True), "medusa", "what is given is an EAGLE-3 head"),
+        (Means(draft=True, trees=True), "eagle3", "what is given is a model"),
+    ],
+)
+def test_it_says_what_there_is_instead(means: Means, method: Method, instead: str) -> None:
+    lack = means.lack(method)
+    assert lack
+    assert instead in lack.message
+
+
 def test_where_nothing_is_drafted_only_plain_is_left() -> None:
     means = Means(draft=True, trees=True, refusal="x cannot take back tokens")
     for name in WAYS:

@@ -13,7 +13,7 @@ from edgespec.cli.texts import add_text_options, with_texts
 from edgespec.memory import KV_TYPES
 from edgespec.personas import apply, load_all, with_pair
 from edgespec.sampling import Sampling
-from edgespec.settings import MAX_DRAFT, Load, Method, Own, Settings, repeatable
+from edgespec.settings import MAX_DRAFT, MAX_THREADS, Load, Method, Own, Settings, repeatable
 from profiles.profile import AUTO, Auto, Profile
 
 _FIELDS = {"temp": "temperature"}
@@ -56,7 +56,7 @@ def add_model_options(parser: argparse.ArgumentParser, profile: Profile) -> None
     )
     group.add_argument(
         "--threads",
-        type=auto_or(1),
+        type=auto_or(1, MAX_THREADS),
         metavar="N|auto",
         default=profile.threads,
         help="processor threads; auto is one a physical core",

@@ -14,6 +14,8 @@ from edgespec.history.store import History
 
 JSON_FORMAT = "edgespec-conversation"
 JSON_VERSION = 1
+MARKDOWN = (".md", ".markdown", ".txt")
+"""Endings of files that are written as Markdown."""
 
 _LONGEST_NAME = 60
 
@@ -72,14 +74,20 @@ def import_all(history: History, text: str, name: str) -> Sequence[int]:
 
 
 def export_file(history: History, conversation: int, path: Path | None = None) -> Path:
-    """Write it to a new file; returns which. The ending `.json` gives JSON, any other Markdown.
+    """Write it to a new file; returns which. The ending `.json` gives JSON, none or one of `MARKDOWN`'s
+    gives Markdown.
 
     Without `path` it is named by its title, in the current folder, or at home where that cannot be
     written to. A file that exists is never overwritten. Raises HistoryProblem.
     """
     if path is not None:
         wanted = path.expanduser()
-        made = to_json if wanted.suffix.lower() == ".json" else to_markdown
+        ending = wanted.suffix.lower()
+        if ending not in {"", ".json", *MARKDOWN}:
+            raise HistoryProblem(
+                f"A conversation cannot be written as {ending}.", "Name a file in .md or .json."
+            )
+        made = to_json if ending == ".json" else to_markdown
         return _first_written([wanted], made(history, conversation))
     text = to_markdown(history, conversation)
     stem = _file_stem(history.summary(conversation).title)

@@ -149,6 +149,7 @@ def test_auto_is_the_default() -> None:
         ("--draft-length", "few", "auto"),
         ("--draft-length", "32", "more than 31"),
         ("--threads", "0", "less than 1"),
+        ("--threads", "513", "more than 512"),
         ("--gpu-layers", "-2", "less than -1"),
         ("--gpu-layers", "1.5", "not a whole number"),
     ],

@@ -212,6 +212,9 @@ def test_files(history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         export_file(history, number, made)
     with pytest.raises(HistoryProblem, match="cannot be written"):
         export_file(history, number, tmp_path / "no" / "x.md")
+    with pytest.raises(HistoryProblem, match=r"cannot be written as \.pdf"):
+        export_file(history, number, tmp_path / "x.pdf")
+    assert not (tmp_path / "x.pdf").exists()
     here.rename(tmp_path / "gone")
     monkeypatch.setattr(Path, "cwd", lambda: here)
     assert export_file(history, number) == home / names[0]
