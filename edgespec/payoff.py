@@ -54,6 +54,10 @@ def recommend(table: CostTable, acceptance: Mapping[str, float]) -> Recommendati
 def _verdict(
     table: CostTable, start: float | None, acceptance: Mapping[str, float], pays: list[str]
 ) -> tuple[str, str]:
+    if max(table.verify) == 1:
+        return "auto", (
+            "What a check of several tokens takes was not measured. Recommended: auto, which finds out."
+        )
     cost = _cost(table)
     if start is None:
         return "none", f"{cost} drafting cannot pay here, however good the guesses."
@@ -74,4 +78,8 @@ def _verdict(
 def _cost(table: CostTable) -> str:
     if not table.draft:
         return "Without a draft model guesses are free, but their check is not:"
-    return f"A drafted token costs {table.draft[1] / table.token:.2f} of a target token:"
+    three = between(table.verify, 4) / table.token
+    return (
+        f"A drafted token costs {table.draft[1] / table.token:.2f} of a target token, and checking three "
+        f"{three:.2f}:"
+    )

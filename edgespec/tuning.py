@@ -197,7 +197,8 @@ def _measured(
     pair: Pair, key: Key, store: TunedStore, seconds: float, before: Tuned | None
 ) -> tuple[Costs, str | None]:
     weights, model = pair.target.weights, pair.target.model
-    reasons = outdated(store, key, weights.name, pair.draft.weights.name if pair.draft else None)
+    draft = pair.draft.weights.name if pair.draft else None
+    reasons = () if before else outdated(store, key, weights.name, draft)
     limit, model.row_limit = model.row_limit, None
     try:
         bench = Bench(model, pair.draft.model if pair.draft else None)
@@ -210,6 +211,8 @@ def _measured(
     tuned = result(pair, key, found, quick=True, exact=exact, acceptance=acceptance)
     store.save(tuned)
     why = f"What was measured before no longer holds: {', '.join(reasons)}. " if reasons else ""
+    if before:
+        why = "What was measured before was rough. "
     doubts = f" {tuned.busy} The figures are rough." if tuned.busy else ""
     text = f"{why}Measured what drafting costs here; `edgespec tune` does it thoroughly.{doubts}"
     return found.costs, _told(store, text)

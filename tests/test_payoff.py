@@ -91,3 +91,14 @@ def test_without_a_draft_or_without_knowledge() -> None:
     found = recommend(BF16, {})
     assert found.method == "auto"
     assert "drafts where it pays" in found.why
+
+
+def test_nothing_is_concluded_from_single_rows() -> None:
+    found = recommend(CostTable(0, {1: 1.0}, {1: 0.1}), {})
+    assert found.method == "auto"
+    assert "not measured" in found.why
+
+
+def test_the_cost_of_a_check_is_told_too() -> None:
+    found = recommend(CostTable(0, {1: 1.0, 4: 4.0}, {1: 0.04}), {"code": 1.0})
+    assert "costs 0.04 of a target token, and checking three 4.00: drafting cannot" in found.why

@@ -155,6 +155,7 @@ def test_busy_figures_are_used_for_a_day(
     costs, notice = ask(pair, store)
     assert costs != costs_of(kept)
     assert notice
+    assert notice.startswith("What was measured before was rough. Measured")
     (now,) = store.all()
     assert now.quick
     assert now.acceptance == kept.acceptance

@@ -51,6 +51,8 @@ class Advice:
     why: str
     measured: str | None
     """When costs were measured; None for never."""
+    doubted: bool
+    """Whether that was on a machine too busy for the figures to be believed: nothing follows from them."""
     gains: dict[str, float]
     """Predicted speed-up by kind of text, from the acceptance that was measured or seen in use."""
     accepted: dict[str, float]
@@ -109,6 +111,7 @@ def advise(load: Load, store: TunedStore) -> Advice:
         method=method,
         why=why,
         measured=tuned.measured_at if tuned else None,
+        doubted=bool(tuned and tuned.busy),
         gains=_gains(tuned, {} if head else used),
         accepted=used,
         lookahead=_lookahead(tuned) if method != "plain" else None,
@@ -130,13 +133,18 @@ def _decide(tuned: Tuned | None, draft: Path | None) -> tuple[str, str]:
             "Nothing was measured here yet. Auto measures for ten seconds at the first use, and then "
             "drafts only where that pays."
         )
+    if tuned.busy:
+        return "auto", (
+            f"What was measured is not to be believed: {tuned.busy} Auto corrects it in use, and drafts "
+            "only where that pays."
+        )
     method = "lookup" if tuned.recommendation.method == "none" and draft else "auto"
     return method, tuned.recommendation.why
 
 
 def _gains(tuned: Tuned | None, used: Mapping[str, float]) -> dict[str, float]:
     """By kind of text; `used` is the acceptance in one's own answers, by rule."""
-    if tuned is None:
+    if tuned is None or tuned.busy:
         return {}
     costs = costs_of(tuned).tables[0]
     own = {f"your answers, {rule}": share for rule, share in used.items()}
@@ -145,7 +153,7 @@ def _gains(tuned: Tuned | None, used: Mapping[str, float]) -> dict[str, float]:
 
 def _lookahead(tuned: Tuned | None) -> str | None:
     """By the costs of rows in a context that is nearly empty, where they are cheapest."""
-    if tuned is None:
+    if tuned is None or tuned.busy:
         return None
     rows = costs_of(tuned).tables[0].verify
     found = outlook(partial(between, rows), MAX_DRAFT + 1)
@@ -170,7 +178,7 @@ def _steps(
         steps.append(f"Measure thoroughly, some minutes: edgespec tune {''.join(name)}")
     if draft is None and not helped:
         steps.append(_draft_for(target))
-    elif draft and tuned and tuned.recommendation.method == "none":
+    elif draft and tuned and tuned.recommendation.method == "none" and not tuned.busy:
         steps.append(
             f"Leave the draft model away: edgespec chat --model {name[0]} --draft lookup. A target in "
             "more bits makes rows cheaper beside a token, and drafting pay."
@@ -202,7 +210,7 @@ def describe(advice: Advice) -> str:
         ("memory", advice.memory),
         ("method", advice.method),
         ("why", advice.why),
-        ("measured", advice.measured or "never"),
+        ("measured", f"{advice.measured or 'never'}{', on a busy machine' * advice.doubted}"),
     ]
     if advice.accepted:
         shares = ", ".join(f"{share:.0%} {rule}" for rule, share in advice.accepted.items())

@@ -222,7 +222,7 @@ def _list(store: TunedStore, *, as_json: bool) -> int:
                 one.draft_name or "-",
                 _threads(one),
                 one.measured_at,
-                "quick" if one.quick else "busy" if one.busy else "full",
+                f"{'quick' if one.quick else 'full'}{', busy' if one.busy else ''}",
                 one.recommendation.method,
                 ", ".join(why) or "-",
             ]

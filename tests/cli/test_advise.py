@@ -92,6 +92,23 @@ def test_it_says_what_use_has_taught(models: ModelFiles, store: TunedStore) -> N
     assert advise(load, store).accepted == {}
 
 
+def test_nothing_follows_from_figures_of_a_busy_machine(
+    models: ModelFiles, store: TunedStore
+) -> None:
+    target, draft = models["rambler"], models["bad"]
+    load = Load(model=str(target), draft=str(draft), context=512)
+    measured(store, target, draft, DEAR)
+    (good,) = store.all()
+    store.save(good.model_copy(update={"busy": "Others kept it busy."}))
+    advice = advise(load, store)
+    assert advice.method == "auto"
+    assert "not to be believed: Others kept it busy." in advice.why
+    assert "on a busy machine" in describe(advice)
+    assert (advice.gains, advice.lookahead) == ({}, None)
+    (step,) = advice.next_steps
+    assert "edgespec tune" in step
+
+
 def test_steps_name_a_given_draft_once(models: ModelFiles, store: TunedStore) -> None:
     target, draft = models["rambler"], models["bad"]
     load = Load(model=str(target), draft=str(draft), context=512)
