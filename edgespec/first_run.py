@@ -107,10 +107,6 @@ def machine_of(hardware: Hardware, probe: Probe) -> Machine:
     return Machine(memory, tuple(own_gpus(probe.devices, memory)))
 
 
-def _ram(hardware: Hardware) -> Device:
-    return Device("CPU", "cpu", hardware.ram_available, hardware.ram)
-
-
 def due(model: str | None) -> bool:
     """Whether to ask at this start: nothing is stored, no model was named, and it was not asked yet."""
     from model_registry.files import StoreProblem  # noqa: PLC0415 - the app opens first
@@ -136,6 +132,10 @@ def marker() -> Path:
     from platformdirs import user_state_path  # noqa: PLC0415 - the app opens first
 
     return user_state_path("edgespec", appauthor=False) / "first-run"
+
+
+def _ram(hardware: Hardware) -> Device:
+    return Device("CPU", "cpu", hardware.ram_available, hardware.ram)
 
 
 def _for_gpu(machine: Machine, known: Catalog) -> tuple[Row, str] | None:

@@ -211,8 +211,7 @@ def _measured(
     tuned = result(pair, key, found, quick=True, exact=exact, acceptance=acceptance)
     store.save(tuned)
     why = f"What was measured before no longer holds: {', '.join(reasons)}. " if reasons else ""
-    if before:
-        why = "What was measured before was rough. "
+    why = "What was measured before was rough. " if before else why
     doubts = f" {tuned.busy} The figures are rough." if tuned.busy else ""
     text = f"{why}Measured what drafting costs here; `edgespec tune` does it thoroughly.{doubts}"
     return found.costs, _told(store, text)
@@ -235,8 +234,7 @@ def _worn(tuned: Tuned) -> bool:
     if not tuned.busy:
         return False
     age = datetime.now(UTC) - datetime.fromisoformat(tuned.measured_at)
-    scant = any(len(one.verify) == 1 for one in tuned.tables)
-    return age > _RETRY or (age > _RETRY_SOON and (scant or quiet_now()))
+    return age > _RETRY or (age > _RETRY_SOON and (tuned.scant or quiet_now()))
 
 
 def _set_threads(pair: Pair, load: Load, tuned: Tuned) -> None:

@@ -119,6 +119,11 @@ class Tuned(BaseModel):
     """Of the draft, by kind of text, at the built-in prompts."""
     recommendation: Recommendation
 
+    @property
+    def scant(self) -> bool:
+        """Whether there was time for single rows only, so that what a check costs is not known."""
+        return max(self.tables[0].verify) == 1
+
     @model_validator(mode="after")
     def _tables_go_together(self) -> Self:
         depths = [table.depth for table in self.tables]

@@ -103,6 +103,7 @@ def advise(load: Load, store: TunedStore) -> Advice:
     else:
         method, why = _decide(tuned, draft)
     helped = head is not None and plan.head > 0
+    believed = None if tuned is None or tuned.busy or tuned.scant else tuned
     steps += _steps(tuned, store, found.target, draft, (name, given), helped=helped)
     return Advice(
         target=found.target.stem,
@@ -112,9 +113,9 @@ def advise(load: Load, store: TunedStore) -> Advice:
         why=why,
         measured=tuned.measured_at if tuned else None,
         doubted=bool(tuned and tuned.busy),
-        gains=_gains(tuned, {} if head else used),
+        gains=_gains(believed, {} if head else used),
         accepted=used,
-        lookahead=_lookahead(tuned) if method != "plain" else None,
+        lookahead=_lookahead(believed) if method != "plain" else None,
         next_steps=tuple(steps),
     )
 
@@ -144,7 +145,7 @@ def _decide(tuned: Tuned | None, draft: Path | None) -> tuple[str, str]:
 
 def _gains(tuned: Tuned | None, used: Mapping[str, float]) -> dict[str, float]:
     """By kind of text; `used` is the acceptance in one's own answers, by rule."""
-    if tuned is None or tuned.busy:
+    if tuned is None:
         return {}
     costs = costs_of(tuned).tables[0]
     own = {f"your answers, {rule}": share for rule, share in used.items()}
@@ -153,7 +154,7 @@ def _gains(tuned: Tuned | None, used: Mapping[str, float]) -> dict[str, float]:
 
 def _lookahead(tuned: Tuned | None) -> str | None:
     """By the costs of rows in a context that is nearly empty, where they are cheapest."""
-    if tuned is None or tuned.busy:
+    if tuned is None:
         return None
     rows = costs_of(tuned).tables[0].verify
     found = outlook(partial(between, rows), MAX_DRAFT + 1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from edgespec.controller.beliefs import Beliefs
 
-RULES = {"greedy": "greedy", "drawn": "sampled"}
+_RULES = {"greedy": "greedy", "drawn": "sampled"}
 """By the key of what is kept: in words, the rule by which guesses were accepted."""
 
 
@@ -16,7 +16,7 @@ def accepted(learned: Mapping[str, object]) -> dict[str, float]:
     Anything that is not what `AutoDrafter.learned` gave is no share.
     """
     shares = {}
-    for key, rule in RULES.items():
+    for key, rule in _RULES.items():
         counts, beliefs = learned.get(key), Beliefs()
         try:
             beliefs.restore(counts if isinstance(counts, Mapping) else {})

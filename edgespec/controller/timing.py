@@ -85,8 +85,8 @@ class Timing:
         self._off[rows] = off
         # What was seen itself a moment ago is known better than by what another width took.
         self._age += 1
+        self._age[rows - 1] = math.inf
         self._drift[1:] += step * self._weights[rows - 1] * (1 - _OWN * np.exp(-self._age / _KNOWN))
-        self._drift[rows] += step * _OWN * math.exp(-self._age[rows - 1] / _KNOWN)
         self._age[rows - 1] = 0
 
     def saw_draft(self, tokens: int, seconds: float) -> None:

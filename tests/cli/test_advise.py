@@ -109,6 +109,17 @@ def test_nothing_follows_from_figures_of_a_busy_machine(
     assert "edgespec tune" in step
 
 
+def test_what_rows_cost_is_not_told_where_only_single_ones_were_measured(
+    models: ModelFiles, store: TunedStore
+) -> None:
+    target, draft = models["rambler"], models["bad"]
+    load = Load(model=str(target), draft=str(draft), context=512)
+    measured(store, target, draft, CostTable(0, {1: 0.1}, {1: 0.01}))
+    advice = advise(load, store)
+    assert "not measured" in advice.why
+    assert (advice.method, advice.gains, advice.lookahead) == ("auto", {}, None)
+
+
 def test_steps_name_a_given_draft_once(models: ModelFiles, store: TunedStore) -> None:
     target, draft = models["rambler"], models["bad"]
     load = Load(model=str(target), draft=str(draft), context=512)
